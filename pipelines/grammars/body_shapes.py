@@ -221,7 +221,7 @@ _TYPES: Final[dict[str | None, Any]] = {
 
 
 def read_body(api: str, side: int, version: int, body: Raw) -> Body:
-    """A body of a listed API in JSON; a field that its version does not have is None.
+    """Return a body of a listed API in JSON; a field that its version does not have is None.
 
     Args:
         side: `REQUEST` or `RESPONSE`.
@@ -237,17 +237,19 @@ def read_body(api: str, side: int, version: int, body: Raw) -> Body:
 
 
 def body_of_any_version(api: str, side: int, fields: Json) -> Body:
-    """A body of fields that a reader of text made sure of, numbers as printed; those that it does not give are None."""
+    """Return a body of fields that a reader of text made sure of, numbers as printed; those that it does not give are
+    None.
+    """
     return convert(fields, any_version(api, side), strict=False)
 
 
 def structs_of(api: str, side: int, version: int) -> list[type[Struct]]:
-    """What bodies of this version are: with the names of today, and with former ones where there are any."""
+    """Return what bodies of this version are: with the names of today, and with former ones where there are any."""
     return [decoder.type for decoder in _decoders(api, side, version)]
 
 
 def _in_other_spelling(decoders: list[Decoder[Any]], body: Raw) -> Any:
-    """What is read under the names that were not right last; they come first from now on.
+    """Return a body as the next decoder that fits reads it. That decoder is tried first from now on.
 
     Raises:
         msgspec.DecodeError: it is not read under these either; what was wrong under the names that were right last.
@@ -268,12 +270,14 @@ def _decoders(api: str, side: int, version: int) -> list[Decoder[Any]]:
 
 @lru_cache(maxsize=100)
 def any_version(api: str, side: int) -> type[Struct]:
-    """A Struct with the fields of all versions, each of which may be missing."""
+    """Return a Struct with the fields of all versions, each of which may be missing."""
     return _struct(_BODIES[api][side], 0, None, 0)[0]
 
 
 def _struct(text: str, at: int, version: int | None, spelling: int) -> tuple[type[Struct], int]:
-    """A struct from its text, which ends there or with a bracket, and where it ends; loose if it is of any version."""
+    """Return a struct from its text, which ends there or with a bracket, and where it ends; loose if it is of any
+    version.
+    """
     fields: list[Any] = []
     names: dict[str, str] = {}
     namespace: dict[str, Any] = {}

@@ -40,7 +40,7 @@ class _Head(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """Constant text at the beginning."""
+        """Return the constant text at the beginning."""
         return self.parts[0][0]
 
 

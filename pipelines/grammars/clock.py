@@ -45,7 +45,7 @@ class ClockWatch:
         self._behind_highest_us = 0
 
     def see(self, time_us: int) -> int | None:
-        """The next line; by how many microseconds, at least, the clock was set back, once that is certain."""
+        """Return the next line; by how many microseconds, at least, the clock was set back, once that is certain."""
         if self._highest_us is None:
             self._highest_us = time_us
         if time_us > self._highest_us - STEP_MIN_US:
@@ -61,7 +61,8 @@ class ClockWatch:
 
 
 def by_group(lines: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Lines (`CLOCK_COLUMNS`) as blobs (`base.blobs`) of a group of files, whose name stands in the table's place.
+    """Yield lines (`CLOCK_COLUMNS`) as blobs (`base.blobs`) of a group of files, whose name stands in the table's
+    place.
 
     A file has all its lines in one group; so many small ones share it that a blob is worth its making.
     """
@@ -75,7 +76,7 @@ def by_group(lines: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def set_backs(blobs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Clocks that were set back, as blobs of ``broker_lifecycle``.
+    """Yield clocks that were set back, as blobs of ``broker_lifecycle``.
 
     Args:
         blobs: those of `by_group`, of a group one behind the other.
@@ -94,7 +95,7 @@ def set_backs(blobs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _runs(values: pa.Array) -> Iterator[tuple[str, int, int]]:
-    """Equal neighbours: value, place of the first one, how many."""
+    """Yield the equal neighbours: value, place of the first one, how many."""
     start = 0
     runs = pc.run_end_encode(values)
     for value, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
@@ -123,7 +124,7 @@ def _set_backs(lines: pa.Table) -> list[dict[str, Any]]:
 
 
 def _set_back(back_us: int) -> dict[str, Any]:
-    """A fact of no line of its own: it is found again by the line at which it was certain."""
+    """Return a fact without a line of its own. Its place is the line at which the change of the clock was certain."""
     return {
         "fact_no": CLOCK_FACT_NO,
         "event": "clock_set_back",

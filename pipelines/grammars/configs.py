@@ -45,7 +45,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _overrides(scope: str, entity: str, text: str) -> tuple[LineFact, ...]:
-    """The whole set of overrides of an entity, each time it changes.
+    """Return the whole set of overrides of an entity, for each change.
 
     An empty set is a fact too: the overrides that were there are gone. It becomes one row with an empty key.
     """
@@ -54,7 +54,7 @@ def _overrides(scope: str, entity: str, text: str) -> tuple[LineFact, ...]:
 
 
 def dump(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """``KafkaConfig values:``, then a line ``key = value`` for each key; a value may go on in further lines."""
+    """Read ``KafkaConfig values:`` and the lines ``key = value`` after it; a value may continue in further lines."""
     values: list[tuple[str, str | None]] = []
     for line in record.message.split("\n")[1:]:
         key, equals, value = line.strip().partition(" =")
@@ -69,7 +69,7 @@ def dump(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[Li
 
 
 def created_log(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """2.8.1 and later print the topic's overrides, older versions every property, defaults among them."""
+    """Read the properties of a created log. Since 2.8.1 these are the topic's overrides, before also defaults."""
     partition = partition_of(match[1])
     future = future_log_created(partition, match[2])
     if _ARROW_PAIR.match(match[3]):
@@ -78,17 +78,17 @@ def created_log(match: re.Match[str], context: LogIdent, record: LogRecord) -> t
 
 
 def of_topic(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """All overrides of a topic."""
+    """Return all overrides of a topic."""
     return _overrides("topic", match["entity"], match["values"])
 
 
 def of_broker(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """All of a broker; the default for all brokers has no name, ZooKeeper calls it <default>."""
+    """Return all overrides of a broker. The default for all brokers has no name; ZooKeeper calls it <default>."""
     return _overrides("broker_dynamic", match.groupdict().get("entity", "<default>"), match["values"])
 
 
 def override(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """All overrides of a topic or a broker; those of clients, users and addresses are nothing to the audit."""
+    """Read all overrides of a topic or a broker. Those of clients, users and addresses are left out."""
     kind = match["kind"]
     if kind in ("topics", "brokers") and "/" in match["entity"]:
         raise ValueError(f"no entity: {match['entity'][:80]}")
@@ -102,7 +102,7 @@ def override(match: re.Match[str], context: LogIdent, record: LogRecord) -> tupl
 
 
 def replayed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """One value at the controller; a value of null is a removed override.
+    """Read one value at the controller; null is a removed override.
 
     The metadata log is replayed at every start, values long overwritten among them, and a broker applies a value when
     its publisher says so: hence scopes of their own.

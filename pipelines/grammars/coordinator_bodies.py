@@ -32,7 +32,7 @@ SHARE_STATE_APIS: Final = ("INITIALIZE_SHARE_GROUP_STATE", "WRITE_SHARE_GROUP_ST
 
 
 def answers_of(asked: Sequence[Any], answers: Mapping[Any, Any], nothing: Any = None) -> list[Any]:
-    """The answer to each that was asked; nothing where the log has none, or the whole request failed.
+    """Return the answer to each that was asked; nothing where the log has none, or the whole request failed.
 
     Raises:
         ValueError: if others were answered than were asked.
@@ -43,7 +43,7 @@ def answers_of(asked: Sequence[Any], answers: Mapping[Any, Any], nothing: Any = 
 
 
 def _of_fields(request: Body, response: Body | None = None) -> Json:
-    """Columns that are fields of a request."""
+    """Return columns that are fields of a request."""
     return {column: getattr(request, field, None) for column, field in _FIELDS.items()}
 
 
@@ -80,7 +80,7 @@ def _add_partitions_to_txn(request: Body, response: Body | None) -> Json:
 
 
 def added_partitions(request: Body, response: Body | None) -> Iterable[Json]:
-    """Partitions of AddPartitionsToTxn, with the error that each was answered: rows of ``partitions``.
+    """Return partitions of AddPartitionsToTxn, with the error that each was answered: rows of ``partitions``.
 
     Raises:
         ValueError: if others were answered than were asked.
@@ -123,7 +123,8 @@ def _shared(request: Body, response: Body | None) -> Json:
 
 
 def shared_partitions(request: Body, response: Body | None) -> Iterable[Json]:
-    """Partitions of which records were delivered or acknowledged (KIP-932), or which a share session begins to ask for.
+    """Return partitions of which records were delivered or acknowledged (KIP-932), or which a share session begins to
+    ask for.
 
     What was acknowledged may fail where what was fetched does not.
     """
@@ -153,7 +154,7 @@ def shared_partitions(request: Body, response: Body | None) -> Iterable[Json]:
 
 
 def share_states(request: Body, response: Body | None) -> Iterable[Json]:
-    """Partitions whose state a share coordinator writes (KIP-932), with the error that each was answered.
+    """Return partitions whose state a share coordinator writes (KIP-932), with the error that each was answered.
 
     Raises:
         ValueError: if others were answered than were asked.

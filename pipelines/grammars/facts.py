@@ -62,7 +62,9 @@ class _Line(NamedTuple):
 
 
 def named(rows: pa.RecordBatch, names: Mapping[tuple[str, str], str]) -> pa.RecordBatch:
-    """Rows with the name of their topic; of those that have only its id, by cluster and id, else ``id:<topic id>``."""
+    """Return rows with the name of their topic; of those that have only its id, by cluster and id, else ``id:<topic
+    id>``.
+    """
     topics = rows.column("topic")
     if not topics.null_count:
         return rows
@@ -117,7 +119,7 @@ def _parsed(records: pa.RecordBatch) -> list[_Line]:
 
 
 def _fitting(lines: list[_Line], sources: pa.RecordBatch) -> tuple[list[_Line], list[tuple[str, pa.RecordBatch]]]:
-    """Lines, of which those with a value that fits into no column are unparsed, and their rows by table."""
+    """Return lines, of which those with a value that fits into no column are unparsed, and their rows by table."""
     tables = _facts_of(lines)
     try:
         return lines, _as_batches(tables, sources)
@@ -147,7 +149,7 @@ def _facts_of(lines: Iterable[_Line]) -> dict[str, list[_Numbered]]:
 
 
 def _as_batches(tables: Mapping[str, list[_Numbered]], sources: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:
-    """Rows in batches of a bounded length, by table.
+    """Return rows in batches of a bounded length, by table.
 
     Raises:
         One of `_UNFIT`: a value is not of its column's type, or out of its range.
@@ -165,7 +167,7 @@ def _as_batches(tables: Mapping[str, list[_Numbered]], sources: pa.RecordBatch) 
 
 
 def _columns(facts: list[_Numbered], schema: pa.Schema) -> list[pa.Array]:
-    """Columns that say what a fact is, of a table's schema."""
+    """Return columns that say what a fact is, of a table's schema."""
     fields = list(schema)[len(silver.SOURCE_NAMES) :]
     names = [field.name for field in fields]
     rows = [row if isinstance(row, tuple) else tuple(map(row.get, names)) for _, _, row in facts]
@@ -189,7 +191,9 @@ def _require_range(name: str, values: pa.Array) -> None:
 
 
 def _unfit(facts: list[_Numbered], schema: pa.Schema) -> Iterator[tuple[int, str]]:
-    """Numbers of records with a value that does not fit, and why: by halves, so one costs little more than itself."""
+    """Yield numbers of records with a value that does not fit, and why: by halves, so one costs little more than
+    itself.
+    """
     try:
         _columns(facts, schema)
     except _UNFIT as problem:

@@ -47,13 +47,13 @@ _INITIAL_OLD = re.compile(
 
 
 def _event(context: LogIdent, partition: tuple[str, int], action: str, **columns: object) -> LineFact:
-    """A row of ``fetcher_events``; leader and thread are the prefix's."""
+    """Return a row of ``fetcher_events``; leader and thread are the prefix's."""
     columns = {"leader": context.leader, "fetcher_id": context.fetcher_id, **columns}
     return LineFact("fetcher_events", {"topic": partition[0], "partition": partition[1], "action": action, **columns})
 
 
 def added(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """One fact per partition; the initial offset is the follower's log end offset (or its high watermark)."""
+    """Read the added partitions, one fact each. The initial offset is the log end offset or the high watermark."""
     leader = i32(match["broker"] or match["id"] or match["new_id"])
     facts: list[LineFact] = []
     for name, state in mapping(match["states"], " -> ").items():
@@ -84,12 +84,12 @@ def added_old(match: re.Match[str], context: LogIdent, record: LogRecord) -> tup
 
 
 def removed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """One fact per partition."""
+    """Read the removed partitions, one fact each."""
     return tuple(_event(context, partition, "removed") for partition in partitions(match[1]))
 
 
 def copying(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """A future log is filled from the replica, whatever the line says of its state."""
+    """Read the start of filling a future log from the replica, whatever the state in the line."""
     names = [partition_of(name) for name in mapping(match["states"], " -> ")]
     return tuple(
         LineFact("future_logs", {"topic": topic, "partition": index, "event": "copying"}) for topic, index in names
@@ -105,19 +105,19 @@ def copying_old(match: re.Match[str], context: LogIdent, record: LogRecord) -> t
 
 
 def stopping(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """A thread that has no partitions left is stopped, and all are before a broker stops."""
+    """Read the stop of a thread: one without partitions stops, and all stop before their broker."""
     if context.leader is None:
         return ()
     return (LineFact("broker_lifecycle", {"event": "fetcher_stopping", "detail": str(context.leader)}),)
 
 
 def answered(match: re.Match[str], context: LogIdent) -> str:
-    """The error that a leader answered; bounded."""
+    """Return the error in the answer of a leader; bounded."""
     return match["error"][:_ERROR_CHARS_MAX]
 
 
 def partition_error(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """The exception stands in the continuation lines, or, up to 0.11, in the line itself."""
+    """Read the error of a partition. The exception is in the continuation lines, or, up to 0.11, in the line itself."""
     groups = match.groupdict()
     cause = groups.get("cause") or _cause(record) or match[0]
     columns = {"offset": optional_i64(groups.get("offset")), "error": cause[:_ERROR_CHARS_MAX]}
@@ -125,13 +125,13 @@ def partition_error(match: re.Match[str], context: LogIdent, record: LogRecord) 
 
 
 def _cause(record: LogRecord) -> str | None:
-    """The first continuation line: exception and message."""
+    """Return the first continuation line: exception and message."""
     _, newline, rest = record.message.partition("\n")
     return rest.partition("\n")[0].strip() or None if newline else None
 
 
 def response_error(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """A whole fetch failed: one fact per partition that it asked for.
+    """Read the failure of a whole fetch: one fact per partition that it asked for.
 
     Offsets are the follower's log end offsets. A request within an incremental session lists only the partitions
     that changed; one that lists none says nothing of any partition.
@@ -154,7 +154,7 @@ def response_error(match: re.Match[str], context: LogIdent, record: LogRecord) -
 
 
 def delayed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """One fact per partition."""
+    """Read the delayed partitions, one fact each."""
     return tuple(_event(context, partition, "delayed", error=match[1]) for partition in partitions(match[2]))
 
 
@@ -162,17 +162,17 @@ _append = typed("appends", source="follower", last_offset=lambda match, _: i64(m
 
 
 def appended(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """The line follows empty responses too; those append nothing."""
+    """Read an append of fetched records. Empty responses log the line too, and append nothing."""
     return () if match["size_bytes"] == "0" else _append(match, context, record)
 
 
 def truncated_to(match: re.Match[str], context: LogIdent) -> int:
-    """The offset truncated to: the high watermark where the line names no other."""
+    """Return the offset truncated to: the high watermark where the line names no other."""
     return i64(match["offset"] or match["high_watermark"])
 
 
 def out_of_range(match: re.Match[str], context: LogIdent) -> str:
-    """Whether the whole log goes."""
+    """Read a fetch out of range after which the whole log is replaced."""
     return "full" if match[0].startswith("Truncate fully") else "out_of_range"
 
 
@@ -180,6 +180,6 @@ _not_allowed = typed("truncations", source="out_of_range", reason="not_allowed",
 
 
 def halted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """A broker that may not truncate stops."""
+    """Read the halt of a broker that may not truncate."""
     fatal = LineFact("broker_lifecycle", {"event": "fatal", "detail": logged(match, context)})
     return *_not_allowed(match, context, record), fatal

@@ -48,7 +48,7 @@ class LogIdent(NamedTuple):
     log_dir: str | None = None  #: directory of the log that a line of the log layer is about
 
     def owner(self) -> tuple[str, int]:
-        """The partition that the prefix names; ValueError where it names none."""
+        """Return the partition that the prefix names; ValueError where it names none."""
         if self.topic is None or self.partition is None:
             raise ValueError("the prefix names no partition")
         return self.topic, self.partition
@@ -71,7 +71,7 @@ class Template(NamedTuple):
 
 
 def simple_name(logger: str) -> str:
-    """The name by which templates are declared: classes moved between packages, hardly ever between names.
+    """Return the name by which templates are declared: classes moved between packages, hardly ever between names.
 
     ``org.apache.kafka.storage.internals.log.UnifiedLog`` and ``kafka.log.UnifiedLog$`` are ``UnifiedLog``; an inner
     class keeps its outer one (``LogCleaner$CleanerThread``); a name in lower case is no class and stays whole
@@ -190,7 +190,7 @@ _Entry = tuple[Callable[[str, int, int], "re.Match[str] | None"], Facts | None, 
 
 
 def _compile(template: Template) -> _Entry:
-    """What is tried on a text: the pattern's matcher, the facts of a match, and the answer if there are none."""
+    """Return what is tried on a text: the pattern's matcher, the facts of a match, and the answer if there are none."""
     matcher = re.compile(template.pattern + _BLANKS, re.ASCII).fullmatch
     return matcher, template.facts, Parsed(template.id, KNOWN)
 

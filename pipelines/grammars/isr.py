@@ -68,7 +68,7 @@ def shrink(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[
 
 
 def committed_old(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """An ISR that is printed replica by replica."""
+    """Read an ISR that is printed replica by replica."""
     return _isr_change(context, "committed", isr=_replica_ids(match[1]), partition_epoch=i32(match[2]))
 
 
@@ -97,36 +97,36 @@ def _proposed_state(text: str) -> tuple[str, dict[str, object]]:
 
 
 def _sent_state(text: str) -> dict[str, object]:
-    """ISR and epoch of a printed ``LeaderAndIsr``."""
+    """Return ISR and epoch of a printed ``LeaderAndIsr``."""
     state = fields(text, STATES)
     return {"isr": isr_of(state), "leader_epoch": i32(state["leaderEpoch"])}
 
 
 def pending(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """What the leader asks the controller for."""
+    """Read the state that the leader proposes to the controller."""
     kind, columns = _proposed_state(match[1])
     return _isr_change(context, f"pending_{kind}", **columns, detail=match[1][:_DETAIL_CHARS_MAX])
 
 
 def pending_beside(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """2.7 to 3.0: the state to be sent is printed before the pending one."""
+    """Read a proposal of 2.7 to 3.0, which prints the state to be sent before the pending one."""
     kind, columns = _proposed_state(match[2])
     columns.update(_sent_state(match[1]))
     return _isr_change(context, f"pending_{kind}", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
 
 
 def refused(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """What the controller refused."""
+    """Read the state that the controller refused."""
     _, columns = _proposed_state(match[1])
     return _isr_change(context, "refused", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
 
 
 def refused_state(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """The refused state is a ``LeaderAndIsr``, with no pending state around it."""
+    """Read a refused ``LeaderAndIsr`` without a pending state around it."""
     return _isr_change(context, "refused", **_sent_state(match[1]), detail=logged(match, context))
 
 
 def replaced(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """The controller took it over, and this replica out."""
+    """Read a partition that the controller moved away from this replica."""
     _, columns = _proposed_state(match[1])
     return _isr_change(context, "committed", **columns, detail=match[2][:_DETAIL_CHARS_MAX])

@@ -46,7 +46,7 @@ _held = typed("leader_and_isr", role="controller", controller_id=node)
 
 
 def partition_created(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """A partition, with who leads it and its replicas."""
+    """Read a created partition, with its leader and replicas."""
     (held,) = _held(match, context, record)
     columns = ("topic", "partition", "topic_id", "leader", "leader_epoch", "isr", "replicas")
     created: dict[str, Any] = {"event": "partition_created", **{name: held.row.get(name) for name in columns}}
@@ -54,7 +54,7 @@ def partition_created(match: re.Match[str], context: LogIdent, record: LogRecord
 
 
 def _arrows(text: str) -> dict[str, str]:
-    """Values after the arrow of ``isr: [1, 2] -> [1], leader: 1 -> 2``."""
+    """Return values after the arrow of ``isr: [1, 2] -> [1], leader: 1 -> 2``."""
     after: dict[str, str] = {}
     for part in split(text):
         match = _ARROW.fullmatch(part)
@@ -72,7 +72,7 @@ def _named(context: LogIdent, partition: tuple[str, int], topic_id: str | None) 
 
 
 def _lists(values: Mapping[str, str]) -> dict[str, Any]:
-    """Columns of a change that are replicas; null where nothing changes."""
+    """Return columns of a change that are replicas; null where nothing changes."""
     return {
         "isr": optional_ints(values.get("isr")),
         "replicas": optional_ints(values.get("replicas")),
@@ -82,7 +82,7 @@ def _lists(values: Mapping[str, str]) -> dict[str, Any]:
 
 
 def partition_changed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """`PartitionRegistration.diff` prints only what changed."""
+    """Read a change of a partition. `PartitionRegistration.diff` prints only the changed fields."""
     topic, partition = partition_of(match["tp"])
     topic_id = topic_id_of(match.groupdict().get("topic_id"))
     after = _arrows(match["diff"])
@@ -101,7 +101,7 @@ def partition_changed(match: re.Match[str], context: LogIdent, record: LogRecord
 
 
 def assignment_changed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """A reassignment step: the record holds what changes, ``null`` and -2 for what does not.
+    """Read a step of a reassignment. The record has ``null`` and -2 for fields that do not change.
 
     Since 4.1 the line ends with the ISR and the epochs after the change.
     """
@@ -128,7 +128,7 @@ def assignment_changed(match: re.Match[str], context: LogIdent, record: LogRecor
 
 
 def topics_created(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """One fact per topic that was created."""
+    """Read the created topics, one fact each."""
     return tuple(
         LineFact("controller_events", {"event": "topic_created", "topic": result["name"]})
         for result in _results(_CREATED_TOPIC, match["results"])
@@ -137,7 +137,7 @@ def topics_created(match: re.Match[str], context: LogIdent, record: LogRecord) -
 
 
 def _results(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Results of a request, one after the other; some have a message in brackets, which can be any text."""
+    """Yield results of a request, one after the other; some have a message in brackets, which can be any text."""
     position = 0
     while position < len(text):
         result = pattern.match(text, position)
@@ -148,7 +148,7 @@ def _results(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 
 
 def topics_deleted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """One fact per topic that was deleted, and its name."""
+    """Read the deleted topics, one fact with its name each."""
     facts: list[LineFact] = []
     for result in _results(_DELETED_TOPIC, match["results"]):
         if result["code"] == "SUCCESS":
@@ -161,7 +161,7 @@ def topics_deleted(match: re.Match[str], context: LogIdent, record: LogRecord) -
 
 
 def change(match: re.Match[str], context: LogIdent) -> str:
-    """``fenced``: 1 fence, -1 unfence, 0 no change; ``inControlledShutdown``: 1 entered."""
+    """Return the change: ``fenced`` is 1 fence, -1 unfence, 0 none; ``inControlledShutdown`` 1 is entered."""
     values = fields(match[2], BROKER_CHANGE)
     if i32(values["brokerId"]) != i32(match[1]):
         raise ValueError(f"not broker {match[1]}: {match[2][:80]}")
@@ -175,10 +175,10 @@ def change(match: re.Match[str], context: LogIdent) -> str:
 
 
 def new_leader(match: re.Match[str], context: LogIdent) -> str:
-    """An epoch may begin without a leader."""
+    """Return the name of the event of a new epoch, which may begin without a leader."""
     return "other" if match["subject_broker_id"] == _NONE else "controller_elected"
 
 
 def leader(match: re.Match[str], context: LogIdent) -> int | None:
-    """The controller, if there is one."""
+    """Return the active controller; None where there is none."""
     return None if match["subject_broker_id"] == _NONE else i32(match["subject_broker_id"])

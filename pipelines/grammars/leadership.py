@@ -22,7 +22,7 @@ def previous_leader(match: re.Match[str], context: LogIdent) -> int | None:
 
 
 def leader_update(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Newer metadata within the leader's epoch.
+    """Return the newer metadata within the leader's epoch.
 
     `Partition.makeLeader` prints ``Current high watermark H, ISR [..]`` with the ISR of the *new* metadata (a local
     ``isr`` read from the partition state), so both ISRs of the line are the same set; the one of the partition state
@@ -41,7 +41,7 @@ def leader_update(match: re.Match[str], context: LogIdent, record: LogRecord) ->
 
 
 def named_id(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """The name of a topic id, which is all that the line is read for."""
+    """Return the name of a topic id, which is all that the line is read for."""
     topic, _ = partition_of(match["tp"])
     return topic_fact(topic, topic_id_of(match["id"]))
 
@@ -52,7 +52,7 @@ def succeeded(match: re.Match[str], context: LogIdent) -> bool:
 
 
 def changed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """The controller decided on a leader and an ISR, and wrote them to ZooKeeper."""
+    """Read the leader and ISR that the controller decided on and wrote to ZooKeeper."""
     topic, partition = partition_of(match["tp"])
     state = equals_state(match["state"])
     written = {"topic": topic, "partition": partition, "controller_epoch": context.epoch}
@@ -68,7 +68,7 @@ _moved = typed("partition_states", succeeded=True, controller_epoch=epoch)
 
 
 def moved(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """A partition whose replicas the line assigns is new."""
+    """Read a partition whose replicas the line assigns."""
     facts = _moved(match, context, record)
     if match[4] is None:
         return facts

@@ -51,7 +51,7 @@ _COMMIT: Final = re.compile(r"; GroupId: (.*?); GroupGenerationId: -?\d+; (?:Con
 
 
 def read_described(text: str) -> tuple[Header, Any]:
-    """Header and request of a description; None for a body that needs no reading.
+    """Return the header and request of a description; None for a body that needs no reading.
 
     Raises:
         BadStruct: if the class is unknown, or the text is not what that class prints.
@@ -77,7 +77,7 @@ def read_described(text: str) -> tuple[Header, Any]:
 
 
 def _client_id(text: str, at: int, follows: str) -> tuple[str | None, int]:
-    """The client id and where it ends. ControlledShutdown's is an option, or not there (0.8.2)."""
+    """Return the client id and where it ends. ControlledShutdown's is an option, or not there (0.8.2)."""
     match = _CLIENT.match(text, at)
     if match is None:
         if not text.startswith(follows, at):
@@ -99,7 +99,7 @@ def _client_id(text: str, at: int, follows: str) -> tuple[str | None, int]:
 
 
 def _items(pattern: re.Pattern[str], text: str | None) -> list[tuple[str, ...]]:
-    """Groups of the matches that make up a text without gaps; none where there is no text."""
+    """Return groups of the matches that make up a text without gaps; none where there is no text."""
     items: list[tuple[str, ...]] = []
     at = 0
     while at < len(text or ""):

@@ -35,7 +35,7 @@ _REASON_CHARS_MAX = 500
 
 
 def _place(path: str, partition: tuple[str, int]) -> tuple[str, str | None]:
-    """The directory of a log's path, and what it is if it is no replica: delete, stray or future."""
+    """Return the directory of a log's path, and what it is if it is no replica: delete, stray or future."""
     match = _PLACE.fullmatch(path)
     if match is None:
         raise ValueError(f"no place of a log: {path[:80]}")
@@ -47,7 +47,7 @@ def _place(path: str, partition: tuple[str, int]) -> tuple[str, str | None]:
 
 
 def loaded(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """A log's end offset at start, and where it begins on this broker.
+    """Return a log's end offset at start, and where it begins on this broker.
 
     The ``highWatermark`` of the line is where a log starts before the checkpoint is read, mostly 0: not kept. A
     folder that ends in -delete, -stray or -future holds no replica of this broker.
@@ -71,7 +71,7 @@ def loaded(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[
 
 
 def future_log_created(partition: tuple[str, int], path: str) -> tuple[LineFact, ...]:
-    """A future log, of a line that names its folder (2.4 and later); nothing of any other."""
+    """Return a future log, of a line that names its folder (2.4 and later); nothing of any other."""
     if not path.endswith("-future"):
         return ()
     row = {"topic": partition[0], "partition": partition[1], "event": "created", "log_dir": _place(path, partition)[0]}
@@ -79,7 +79,7 @@ def future_log_created(partition: tuple[str, int], path: str) -> tuple[LineFact,
 
 
 def promoted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """A log that is not there ends in an error instead."""
+    """Read the promotion of a future log. A missing log ends in an error instead."""
     if "null" in (match["current"], match["future"]):
         return ()
     old = _LOG_23.fullmatch(match["future"])
@@ -93,7 +93,7 @@ def promoted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tupl
 
 
 def deleted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Gone from this broker: its topic was deleted, the partition was moved away, or a move was given up."""
+    """Read a log deleted from this broker: its topic was deleted, its replica moved, or a move was cancelled."""
     topic, partition = partition_of(match["tp"])
     directory, no_replica = _place(match["path"], (topic, partition))
     if no_replica != "delete":
@@ -103,17 +103,17 @@ def deleted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple
 
 
 def first(match: re.Match[str], context: LogIdent) -> int | None:
-    """The first offset of an append, as metadata or as a number."""
+    """Return the first offset of an append, as metadata or as a number."""
     return optional_i64(match[2] or match[3])
 
 
 def before_next(match: re.Match[str], context: LogIdent) -> int:
-    """The last offset of an append, of a line that has the next one."""
+    """Return the last offset of an append, of a line that has the next one."""
     return i64(match["last_offset"]) - 1
 
 
 def end(match: re.Match[str], context: LogIdent) -> int:
-    """The end offset of a log, of a line that has its largest one."""
+    """Return the end offset of a log, of a line that has its largest one."""
     return i64(match["previous_end_offset"]) + 1
 
 
@@ -121,14 +121,14 @@ _written = typed("appends", source="replica_manager")
 
 
 def written(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """The topic id of the line is kept; the many "Fetching log segment" and "Append" lines do not repeat it."""
+    """Read a write to the remote tier with its topic id, which the many lines after it do not repeat."""
     (fact,) = _written(match, context, record)
     topic_id = topic_id_of(match["tp"].rpartition(":")[0] or None)
     return fact, *topic_fact(fact.row["topic"], topic_id)
 
 
 def _epoch_rows(match: re.Match[str], context: LogIdent, action: str, group: int = 1) -> tuple[LineFact, ...]:
-    """Rows of ``leader_epochs`` for the entries that a group lists: one, or a collection."""
+    """Return rows of ``leader_epochs`` for the entries that a group lists: one, or a collection."""
     topic, partition = context.owner()
     rows = []
     text = match[group]
@@ -142,22 +142,22 @@ def _epoch_rows(match: re.Match[str], context: LogIdent, action: str, group: int
 
 
 def epoch_assigned(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """An entry is appended."""
+    """Read an entry that is appended."""
     return _epoch_rows(match, context, "assigned")
 
 
 def epoch_conflict(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """An entry is appended in place of others."""
+    """Read an entry that replaces others."""
     return *_epoch_rows(match, context, "truncated", 2), *_epoch_rows(match, context, "assigned")
 
 
 def epochs_truncated(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Entries are dropped."""
+    """Read entries that are dropped."""
     return _epoch_rows(match, context, "truncated")
 
 
 def read_failed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """The exception stands behind the line, unless a layout leaves it out."""
+    """Read a failed read. The exception follows the line, unless a layout leaves it out."""
     topic, partition = partition_of(match["tp"])
     row = {"topic": topic, "partition": partition, "event": "read_failed"}
     _, _, behind = record.message.partition("\n")

@@ -23,7 +23,7 @@ _ASKING_REPLICA = re.compile(r"replicaId=(-?\d+)", re.ASCII)
 
 
 def _replicas(text: str) -> list[dict[str, int]]:
-    """``replica 2: (offset=-1 ...), broker 1: 5``: replicas with their log end offsets, -1 where unknown."""
+    """Return replicas with their log end offsets, -1 where unknown, of ``replica 2: (offset=-1 ...), broker 1: 5``."""
     if _BARE_OFFSETS.fullmatch(text):
         return []
     replicas = []
@@ -36,7 +36,7 @@ def _replicas(text: str) -> list[dict[str, int]]:
 
 
 def skipped(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """The "new hw" of the line is the minimum that was not good enough, no high watermark of anything: left out.
+    """Read an update that was skipped. The "new hw" of the line was not applied, and is left out.
 
     Up to 2.3 the line also shows the old high watermark, which is the one that stays.
     """
@@ -53,17 +53,17 @@ def skipped(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple
 
 
 def acked(match: re.Match[str], context: LogIdent) -> list[dict[str, int]]:
-    """Replicas of the ISR that have what a produce waits for."""
+    """Return replicas of the ISR that have what a produce waits for."""
     return _replicas(match["acked"])
 
 
 def awaiting(match: re.Match[str], context: LogIdent) -> list[dict[str, int]]:
-    """Replicas of the ISR that have not."""
+    """Return replicas of the ISR that do not have it."""
     return _replicas(match["awaiting"])
 
 
 def received(match: re.Match[str], context: LogIdent) -> list[dict[str, int | None]]:
-    """The one replica that a line is about; its end offset is not in it."""
+    """Return the replica of the line; the line has no end offset of it."""
     return [{"replica_id": i32(match["acked"]), "log_end_offset": None}]
 
 
@@ -71,13 +71,13 @@ _checked = typed("delayed_operation_checks", step="unblocked", operation=lambda 
 
 
 def unblocked(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Also with a count of 0: the line proves that the key was checked. A key that is a group's id may look like it."""
+    """Read a check of a key, also with a count of 0. A key that is a group's id may look like it."""
     if "\n" in record.message:
         raise ValueError("the key holds a line end")
     return _checked(match, context, record)
 
 
 def reason(match: re.Match[str], context: LogIdent) -> str:
-    """Why a fetch is answered before its bytes or its time are there; with the replica that asks, where it is named."""
+    """Return why a fetch is answered early, and the replica that asks where it is named."""
     replica = _ASKING_REPLICA.search(match["operation"])
     return (match["detail"].strip(" ,") + ("" if replica is None else f" (replicaId={replica[1]})"))[:500]

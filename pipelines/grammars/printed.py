@@ -79,7 +79,7 @@ ASSIGNMENT: Forms = {"ReplicaAssignment": "replicas addingReplicas removingRepli
 
 
 def split(text: str, separator: str = ", ") -> list[str]:
-    """Parts of a text between separators that stand outside all brackets; none for an empty text."""
+    """Return parts of a text between separators that stand outside all brackets; none for an empty text."""
     parts: list[str] = []
     pending: list[str] = []
     depth = 0
@@ -101,7 +101,7 @@ def split(text: str, separator: str = ", ") -> list[str]:
 
 
 def items(text: str) -> list[str]:
-    """Elements of a printed collection: ``List(a, b)``, ``[a, b]``, or bare, without blanks: ``a,b``."""
+    """Return elements of a printed collection: ``List(a, b)``, ``[a, b]``, or bare, without blanks: ``a,b``."""
     name, bracket, inside = text.partition("(")
     if bracket and text.endswith(")") and name in COLLECTION_NAMES:
         return _elements(inside[:-1])
@@ -116,13 +116,13 @@ def items(text: str) -> list[str]:
 
 
 def _elements(inside: str) -> list[str]:
-    """Java and Scala put a blank after a comma, ``mkString(",")`` does not."""
+    """Return the elements. Java and Scala print a blank after a comma, ``mkString(",")`` does not."""
     parts = split(inside)
     return parts if len(parts) > 1 else split(inside, ",")
 
 
 def mapping(text: str, arrow: str) -> dict[str, str]:
-    """Entries of a printed map: ``{k=v, k=v}``, ``Map(k -> v)``, ``HashMap()``; arrow: what stands between the two."""
+    """Return entries of a printed map: ``{k=v, k=v}``, ``Map(k -> v)``; arrow: the sign between the two."""
     match = _MAP.fullmatch(text)
     if match is None:
         raise ValueError(f"no map: {text[:80]}")
@@ -136,7 +136,7 @@ def mapping(text: str, arrow: str) -> dict[str, str]:
 
 
 def partitions(text: str) -> list[tuple[str, int]]:
-    """Partitions of a printed collection, none of them twice."""
+    """Return partitions of a printed collection, none of them twice."""
     names = [text] if _PARTITION.fullmatch(text) else items(text)
     wrong = [name for name in names if _PARTITION.fullmatch(name) is None]
     if wrong:
@@ -148,7 +148,7 @@ def partitions(text: str) -> list[tuple[str, int]]:
 
 
 def fields(text: str, forms: Forms) -> dict[str, str]:
-    """Values of ``Name(key=value, key=value)`` by key; a Java record has ``[..]``.
+    """Return values of ``Name(key=value, key=value)`` by key; a Java record has ``[..]``.
 
     Raises:
         ValueError: if the name is none of the forms', or the keys are in no form of that name: none missing, none
@@ -170,7 +170,7 @@ def fields(text: str, forms: Forms) -> dict[str, str]:
 
 
 def isr_of(state: Mapping[str, str]) -> list[int]:
-    """ISR of a state's fields: ``isr``, or ``isrWithBrokerEpoch`` since 3.5."""
+    """Return ISR of a state's fields: ``isr``, or ``isrWithBrokerEpoch`` since 3.5."""
     listed = state.get("isrWithBrokerEpoch")
     if listed is None:
         return ints(state["isr"])
@@ -181,5 +181,5 @@ def isr_of(state: Mapping[str, str]) -> list[int]:
 
 
 def version_of(state: Mapping[str, str]) -> int | None:
-    """Partition epoch of a state's fields, called ``zkVersion`` before."""
+    """Return the partition epoch of a state's fields, called ``zkVersion`` before."""
     return optional_i32(state.get("partitionEpoch", state.get("zkVersion")))

@@ -39,7 +39,7 @@ def topic_names(name: str | None, topic_id: str | None) -> tuple[str | None, str
 
 
 def error_codes(node: Any) -> Iterable[int]:
-    """Every ``errorCode`` below a node, however the API nests it; AddPartitionsToTxn has ``partitionErrorCode``."""
+    """Return every ``errorCode`` below a node at any depth; AddPartitionsToTxn has ``partitionErrorCode``."""
     if isinstance(node, Struct):
         for name in node.__struct_fields__:
             value = getattr(node, name)

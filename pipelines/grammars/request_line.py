@@ -94,7 +94,8 @@ _ENCODER: Final = Encoder()
 
 
 def read_json(text: str) -> tuple[RequestLine, str]:
-    """A line in JSON form, without ``Completed request:``, and its bodies as printed; no text for PRODUCE and FETCH.
+    """Return a line in JSON form, without ``Completed request:``, and its bodies as printed; no text for PRODUCE and
+    FETCH.
 
     Raises:
         ValueError, msgspec.DecodeError among them: it is not what its version prints.
@@ -119,7 +120,7 @@ def read_json(text: str) -> tuple[RequestLine, str]:
 
 
 def _is_name(api: str, number: int) -> bool:
-    """Whether an API has this number; of one that is not read any may."""
+    """Return whether an API has this number; of one that is not read any may."""
     if api in _LATER_NUMBERS:
         return _LATER_NUMBERS[api] == number
     return api == API_NAMES[number] if 0 <= number < len(API_NAMES) else api not in READ_APIS

@@ -123,7 +123,7 @@ def _micros(milliseconds: float) -> int:
 
 
 def _header(line: RequestLine, time_us: int) -> Any:
-    """Columns of every request, a `Header`.
+    """Return columns of every request, a `Header`.
 
     Raises:
         OutOfRange: a time is negative or longer than any (``RequestChannel`` cuts off at 0; timeouts and waits are 32
@@ -263,7 +263,7 @@ def _fetched(name: str | None, topic_id: str | None, entry: Body) -> Any:
 def _replica_fetches(
     header: Any, request: Body, response: Body | None, replica_id: int, partitions: list[Any], responses: list[Any]
 ) -> Iterable[LineFact]:
-    """One row per partition that the follower's request or the leader's response lists.
+    """Return one row per partition that the follower's request or the leader's response lists.
 
     An incremental session (KIP-227) leaves out what did not change, on either side: a partition that only the
     response lists got records at the offset that the session already knew. Before 1.0 the log has no response, and

@@ -64,7 +64,8 @@ class UnreadableText(ValueError):
 
 
 def read_completed(text: str) -> tuple[RequestLine, str]:
-    """A completion line, without ``Completed request:``, and its bodies as printed; no text for PRODUCE and FETCH.
+    """Return a completion line, without ``Completed request:``, and its bodies as printed; no text for PRODUCE and
+    FETCH.
 
     Raises:
         UnreadableText: if the line is cut, or its parts cannot be told apart.
@@ -91,7 +92,7 @@ def read_completed(text: str) -> tuple[RequestLine, str]:
 
 
 def _header(text: str) -> tuple[Header, int, bool]:
-    """The header, where the body begins, and whether the line has a response."""
+    """Return the header, where the body begins, and whether the line has a response."""
     match = _CLASS_HEADER.match(text)
     if match is not None:
         api, version, client_id, correlation_id = match.groups()
@@ -122,7 +123,7 @@ def _header(text: str) -> tuple[Header, int, bool]:
 
 
 def _bodies(printed: str, answers: bool) -> tuple[str, str | None]:
-    """Request and response as printed; the response is None where the log has none, or none was sent."""
+    """Return the request and response as printed; the response is None where the log has none, or none was sent."""
     if not answers:
         return printed, None
     request, mark, response = printed.partition(_RESPONSE)
@@ -132,7 +133,7 @@ def _bodies(printed: str, answers: bool) -> tuple[str, str | None]:
 
 
 def _times(text: str) -> tuple[Json, int]:
-    """What stands at the end of a line, and where that begins."""
+    """Return what stands at the end of a line, and where that begins."""
     at = text.rfind(" from connection ")
     if at < 0:
         at = text.rfind(" from client ")

@@ -29,7 +29,7 @@ _COLON_STATE = re.compile(_STATE, re.ASCII)
 
 
 def partition_state(text: str) -> dict[str, Any]:
-    """Columns of a state in any of the forms below."""
+    """Return columns of a state in any of the forms below."""
     if match := _STATE_INFO.fullmatch(text):
         replicas = ints(match["replicas"])
         if len(replicas) != int(match["count"]):
@@ -39,7 +39,7 @@ def partition_state(text: str) -> dict[str, Any]:
 
 
 def colon_state(text: str) -> dict[str, Any]:
-    """Columns of a state printed as `COLON_STATE`.
+    """Return columns of a state printed as `COLON_STATE`.
 
     Its controller epoch is that of the controller which wrote the state, not of the one that logs.
     """
@@ -56,7 +56,8 @@ def colon_state(text: str) -> dict[str, Any]:
 
 
 def equals_state(text: str) -> dict[str, Any]:
-    """Columns of one of `STATES`: ``LeaderAndIsrPartitionState(...)``, ``PartitionRegistration(...)`` and their kin.
+    """Return columns of one of `STATES`: ``LeaderAndIsrPartitionState(...)``, ``PartitionRegistration(...)`` and their
+    kin.
 
     ``controllerEpoch=-1`` and the controller itself are KRaft's way of saying that there is none.
     """
@@ -103,5 +104,5 @@ def _listed(values: dict[str, str], key: str) -> list[int] | None:
 
 
 def topic_fact(topic: str, topic_id: str | None) -> tuple[LineFact, ...]:
-    """The name of a topic id; nothing where the line has no id."""
+    """Return the name of a topic id; nothing where the line has no id."""
     return () if topic_id is None else (LineFact("topics", {"topic": topic, "topic_id": topic_id}),)

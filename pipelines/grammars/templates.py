@@ -146,5 +146,5 @@ _BY_PREFIX: Final = {prefix: template for template, _, prefixes in _KNOWN.logger
 
 
 def known_logger(logger: str) -> str | None:
-    """Template id of a logger that is known as a whole."""
+    """Return the template id of a logger that is known as a whole."""
     return next((template for prefix, template in _BY_PREFIX.items() if logger.startswith(prefix)), None)

@@ -141,12 +141,12 @@ class _Piece(NamedTuple):
 
 
 def is_read(api: str) -> bool:
-    """Whether bodies of an API are read in text."""
+    """Return whether bodies of an API are read in text."""
     return api in _NAMES
 
 
 def read_text(api: str, side: int, version: int, text: str) -> Body:
-    """A body of a listed API in text, with numbers as printed.
+    """Return a body of a listed API in text, with numbers as printed.
 
     Args:
         side: `REQUEST` or `RESPONSE`.
@@ -178,7 +178,7 @@ def _read(text: str, struct: type[Struct], pieces: tuple[_Piece, ...]) -> Body:
 
 
 def _level(pieces: tuple[_Piece, ...], text: str, at: int) -> tuple[Json, int]:
-    """A struct that begins here, and where what follows it begins."""
+    """Return the struct that begins here, and the position after it."""
     fields: Json = {}
     for match, changes, name, elements in pieces:
         matched = match(text, at)
@@ -215,7 +215,7 @@ def _readers(api: str, side: int, version: int) -> list[tuple[type[Struct], tupl
 
 
 def _compiled(struct: StructType, api: str, side: int, end: str, unread: str = "") -> tuple[_Piece, ...]:
-    """The pieces of a struct.
+    """Return the pieces of a struct.
 
     Args:
         end: what follows it.
@@ -260,7 +260,7 @@ def _elements_of(kind: Type) -> StructType | None:
 
 
 def _value(field: Field) -> tuple[str, _Change | None]:
-    """The pattern of a value, and what is to be made of it."""
+    """Return the pattern of a value, and what is to be made of it."""
     name, kind = field.encode_name, field.type
     if isinstance(kind, IntType):
         return rf"(?P<{name}>-?\d+)", None
@@ -338,7 +338,7 @@ def _code_first(api: str, version: int, text: str) -> Body:
 
 
 def read_produce(version: int, text: str, response: Body | None) -> Body:
-    """A produce request's body.
+    """Return a produce request's body.
 
     At DEBUG the request prints ``numPartitions`` only: then the partitions are those of the response, without sizes.
 

@@ -32,7 +32,7 @@ _resolved: dict[str, tuple[Grammar, Parsed | None]] = {}
 
 
 def _resolve(logger: str) -> tuple[Grammar, Parsed | None]:
-    """Grammar of a logger, and the answer for what it does not match if the logger is known as a whole.
+    """Return the grammar of a logger, and the answer for what it does not match if the logger is known as a whole.
 
     Patterns are compiled when their logger first occurs: a task that reads one file needs few of them.
     """
@@ -85,7 +85,7 @@ def _placeholder(match: re.Match[str]) -> str:
 
 
 def mask(message: str) -> str:
-    """First line of a message with its values replaced: ids, addresses, paths, partitions, numbers.
+    """Return the first line of a message with its values replaced: ids, addresses, paths, partitions, numbers.
 
     Bounded in length, and idempotent: masking a masked text changes nothing.
     """

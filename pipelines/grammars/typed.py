@@ -38,37 +38,37 @@ _READERS: tuple[tuple[object, Callable[[str], object]], ...] = (
 
 
 def logged(match: re.Match[str], context: LogIdent) -> str:
-    """The line as logged, without prefix; bounded."""
+    """Return the line as logged, without prefix; bounded."""
     return match[0][:_DETAIL_CHARS_MAX]
 
 
 def node(match: re.Match[str], context: LogIdent) -> int | None:
-    """The broker or controller that logs, by the prefix."""
+    """Return the broker or controller that logs, by the prefix."""
     return context.node
 
 
 def epoch(match: re.Match[str], context: LogIdent) -> int | None:
-    """Epoch of the controller that logs, by the prefix."""
+    """Return the epoch of the controller that logs, by the prefix."""
     return context.epoch
 
 
 def leader(match: re.Match[str], context: LogIdent) -> int | None:
-    """The broker that the fetcher which logs fetches from, by the prefix."""
+    """Return the broker from which the logging fetcher fetches, by the prefix."""
     return context.leader
 
 
 def fetcher_id(match: re.Match[str], context: LogIdent) -> int | None:
-    """The fetcher's thread, by the prefix."""
+    """Return the fetcher's thread, by the prefix."""
     return context.fetcher_id
 
 
 def log_dir(match: re.Match[str], context: LogIdent) -> str | None:
-    """The directory of the log that the line is about, by the prefix; it says so since 1.1."""
+    """Return the directory of the log that the line is about, by the prefix; it says so since 1.1."""
     return context.log_dir
 
 
 def typed(table: str, **columns: object) -> Facts:
-    """What a line becomes that is one row of a table.
+    """Return the facts of a line that becomes one row of a table.
 
     Each named group of the pattern is a column, but for `TP`, which is its topic and partition, and ``state``, which is
     read by `state_of`. Where the table asks for a partition and the text names none, it is the prefix's.
@@ -93,7 +93,9 @@ def typed(table: str, **columns: object) -> Facts:
     needs_partition = "partition" in spec and not spec["partition"].nullable
 
     def plan_of(groups: Mapping[str, int]) -> tuple[bool, bool, bool, list[tuple[int, str, Callable[[str], object]]]]:
-        """Whether a pattern names a partition, whether a state, whether the prefix does; how its groups are read."""
+        """Return whether a pattern names a partition, a state, or takes either of the prefix, and how to read its
+        groups.
+        """
         mine = [name for name in groups if name not in columns and name not in ("tp", "state")]
         asks_prefix = needs_partition and "partition" not in groups
         return "tp" in groups, "state" in groups, asks_prefix, [(groups[name], name, readers[name]) for name in mine]
@@ -135,5 +137,5 @@ def with_topic_id(facts: Facts) -> Facts:
 
 
 def event_fact(match: re.Match[str], event: str, **columns: object) -> LineFact:
-    """A row of ``controller_events`` with the line as logged."""
+    """Return a row of ``controller_events`` with the line as logged."""
     return LineFact("controller_events", {"event": event, **columns, "detail": match[0][:_DETAIL_CHARS_MAX]})

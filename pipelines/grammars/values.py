@@ -21,7 +21,7 @@ OFFSET = r"\(?(?:offset=)?(-?\d+)(?:,? |(?=segment=))(?:segment=)?\[-?\d+ ?: ?-?
 
 
 def offset_of(name: str) -> str:
-    """`OFFSET` with a name for its group."""
+    """Return `OFFSET` with a name for its group."""
     return OFFSET.replace("(-", f"(?P<{name}>-", 1)
 
 
@@ -53,7 +53,7 @@ _partitions: dict[str, tuple[str, int]] = {}
 
 
 def i32(text: str) -> int:
-    """A number that fits an INT column."""
+    """Return a number that fits an INT column."""
     value = int(text)
     if -2147483648 <= value <= 2147483647:
         return value
@@ -61,7 +61,7 @@ def i32(text: str) -> int:
 
 
 def i64(text: str) -> int:
-    """A number that fits a LONG column."""
+    """Return a number that fits a LONG column."""
     value = int(text)
     if -9223372036854775808 <= value <= 9223372036854775807:
         return value
@@ -79,7 +79,7 @@ def optional_i32(text: str | None) -> int | None:
 
 
 def partition_of(text: str) -> tuple[str, int]:
-    """Topic and index of ``t-0``, ``[t,0]`` or ``<topic id>:t-0``; split at the last dash."""
+    """Return the topic and index of ``t-0``, ``[t,0]`` or ``<topic id>:t-0``; split at the last dash."""
     known = _partitions.get(text)
     if known is not None:
         return known
@@ -93,14 +93,14 @@ def partition_of(text: str) -> tuple[str, int]:
 
 
 def flag(text: str) -> bool:
-    """``true`` or ``false``."""
+    """Return the boolean of ``true`` or ``false``."""
     if text not in ("true", "false"):
         raise ValueError(f"neither true nor false: {text[:80]}")
     return text == "true"
 
 
 def option(text: str | None) -> str | None:
-    """What is in ``Some(x)``, ``Optional[x]``, ``OptionalInt[x]``, or ``x`` itself; None for an empty one."""
+    """Return what is in ``Some(x)``, ``Optional[x]``, ``OptionalInt[x]``, or ``x`` itself; None for an empty one."""
     if text is None or text in _NOTHING:
         return None
     match = _OPTION.fullmatch(text)
@@ -108,7 +108,7 @@ def option(text: str | None) -> str | None:
 
 
 def topic_id_of(text: str | None) -> str | None:
-    """A topic id out of an `option`; None for a missing or a zero one."""
+    """Return a topic id out of an `option`; None for a missing or a zero one."""
     topic_id = option(text)
     if topic_id is None or topic_id == ZERO_TOPIC_ID:
         return None
@@ -118,7 +118,9 @@ def topic_id_of(text: str | None) -> str | None:
 
 
 def ints(text: str) -> list[int]:
-    """Ids in the order in which they are printed, as `INT_LIST`, none of them twice: a set of replicas, of brokers."""
+    """Return ids in the order in which they are printed, as `INT_LIST`, none of them twice: a set of replicas, of
+    brokers.
+    """
     if _INT_LIST.fullmatch(text) is None:
         raise ValueError(f"no list of ids: {text[:80]}")
     numbers = [i32(number) for number in _INT.findall(text)]

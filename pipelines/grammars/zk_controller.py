@@ -20,7 +20,7 @@ _WITH_ID = re.compile(r"TopicIdReplicaAssignment\((.*)\)", re.ASCII)
 
 
 def several(match: re.Match[str], context: LogIdent) -> list[int]:
-    """The brokers that a line names, one at least."""
+    """Return the brokers that a line names, one at least."""
     brokers = ints(match["brokers"])
     if not brokers:
         raise ValueError("no broker")
@@ -28,13 +28,13 @@ def several(match: re.Match[str], context: LogIdent) -> list[int]:
 
 
 def single(match: re.Match[str], context: LogIdent) -> int | None:
-    """The broker that a line names, if it is one."""
+    """Return the broker that a line names, if it is one."""
     brokers = ints(match["brokers"])
     return brokers[0] if len(brokers) == 1 else None
 
 
 def selected(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """A state as JSON: ``{"leader":2,"leader_epoch":1,"isr":[2,3]}``."""
+    """Return a state as JSON: ``{"leader":2,"leader_epoch":1,"isr":[2,3]}``."""
     topic, partition = partition_of(match["tp"])
     state = _JSON_STATE.fullmatch(match["state"])
     if state is None:
@@ -45,7 +45,7 @@ def selected(match: re.Match[str], context: LogIdent, record: LogRecord) -> tupl
 
 
 def new_partitions(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """One fact per partition."""
+    """Read the new partitions, one fact each."""
     return tuple(
         LineFact("controller_events", {"event": "partition_created", "topic": topic, "partition": partition})
         for topic, partition in partitions(match[1])
@@ -53,7 +53,7 @@ def new_partitions(match: re.Match[str], context: LogIdent, record: LogRecord) -
 
 
 def topics_changed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Topics that appeared, with ids where the version has them, and the assignment of their partitions."""
+    """Return topics that appeared, with ids where the version has them, and the assignment of their partitions."""
     ids, assigned = _assignments(match["assignment"])
     facts: list[LineFact] = []
     new = _names(match["new"])
@@ -72,7 +72,9 @@ def topics_changed(match: re.Match[str], context: LogIdent, record: LogRecord) -
 
 
 def _assignments(text: str) -> tuple[dict[str, str | None], dict[tuple[str, int], list[int]]]:
-    """Topic ids and replicas: ``Map(t-0 -> List(1, 2))``, or, since 2.8, a set of ``TopicIdReplicaAssignment``."""
+    """Return the topic ids and replicas: ``Map(t-0 -> List(1, 2))``, or, since 2.8, a set of
+    ``TopicIdReplicaAssignment``.
+    """
     ids: dict[str, str | None] = {}
     maps = [text]
     if not text.startswith(("Map(", "HashMap(", "{")):
@@ -92,12 +94,12 @@ def _assignments(text: str) -> tuple[dict[str, str | None], dict[tuple[str, int]
 
 
 def _replicas(text: str) -> list[int]:
-    """``ReplicaAssignment(replicas=1,2, ...)``, since 2.4, or a list."""
+    """Return replicas of ``ReplicaAssignment(replicas=1,2, ...)``, since 2.4, or of a list."""
     return ints(fields(text, ASSIGNMENT)["replicas"] if text.startswith("ReplicaAssignment(") else text)
 
 
 def _names(text: str) -> list[str]:
-    """Topic names out of ``Set(a, b)``."""
+    """Return the topic names out of ``Set(a, b)``."""
     names = items(text)
     wrong = [name for name in names if _TOPIC.fullmatch(name) is None]
     if wrong:
@@ -106,7 +108,7 @@ def _names(text: str) -> list[str]:
 
 
 def topics_deleted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """One fact per topic."""
+    """Read the deleted topics, one fact each."""
     names = _names(match[1])
     if not names:
         raise ValueError("no topic")
@@ -114,7 +116,7 @@ def topics_deleted(match: re.Match[str], context: LogIdent, record: LogRecord) -
 
 
 def topic_created(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """The broker that serves the request writes the assignment (`AdminZkClient.writeTopicPartitionAssignment`)."""
+    """Read a created topic, whose assignment a broker wrote (`AdminZkClient.writeTopicPartitionAssignment`)."""
     topic = match["topic"]
     facts = [event_fact(match, "topic_created", topic=topic)]
     for index, replicas in mapping(match["assignment"], " -> ").items():

@@ -68,7 +68,7 @@ BOUNDS: dict[str, Style] = {
     "pipelines/controllers": Style(7.0, 89, 16, 24),
     "pipelines/data_dir": Style(6.5, 96, 19, 13),
     "pipelines/gold": Style(12.0, 99, 30, 20),
-    "pipelines/grammars": Style(9.0, 7, 17, 26),
+    "pipelines/grammars": Style(7.5, 89, 19, 24),
     "pipelines/incidents": Style(8.0, 62, 11, 26),
     "pipelines/inquiry": Style(11.6, 97, 15, 26),
     "pipelines/kafka": Style(12.1, 88, 24, 28),
