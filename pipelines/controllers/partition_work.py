@@ -10,8 +10,6 @@ from typing import Any, Final, NamedTuple
 
 from highwater.pipelines.base.instants import TICK_US
 from highwater.pipelines.base.values import UNKNOWN_CLUSTER
-from highwater.pipelines.controllers import partition_machine as p
-from highwater.pipelines.controllers import replica_machine as r
 from highwater.pipelines.controllers.availability import Unavailability, availability
 from highwater.pipelines.controllers.broker_registration import registrations, replay_registrations
 from highwater.pipelines.controllers.cluster_facts import ClusterFacts
@@ -39,9 +37,15 @@ from highwater.pipelines.controllers.rows import (
     Group,
     once,
 )
-from highwater.pipelines.controllers.state_replay import replay_states
 from highwater.pipelines.controllers.transitions import Transition
 from highwater.pipelines.controllers.unhandled import controllers_sightings, records_sightings, unhandled_failures
+from highwater.pipelines.controllers.zk_machines import (
+    PARTITION,
+    PARTITION_TABLE,
+    REPLICA,
+    replay_states,
+    replica_table,
+)
 from highwater.pipelines.controllers.zk_partition import decided_twice, two_controllers
 from highwater.pipelines.kafka.context import value_at
 from highwater.pipelines.kafka.controller_rows import (
@@ -175,7 +179,10 @@ def _replayed(
 ) -> tuple[list[Transition], list[Case], int]:
     """Return transitions in order of each machine, illegal ones, and the number of rows checked."""
     version = facts.version(cluster_id)
-    replays = [replay_states(p.MACHINE, p.TABLE, states), replay_states(r.MACHINE, r.replica_table(version), replicas)]
+    replays = [
+        replay_states(PARTITION, PARTITION_TABLE, states),
+        replay_states(REPLICA, replica_table(version), replicas),
+    ]
     transitions = [transition for replay in replays for transition in replay.transitions]
     cases = [case for replay in replays for case in replay.cases]
     checked = len(transitions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from highwater.pipelines.controllers.kraft_partition import APPLIED
-from highwater.pipelines.controllers.state_replay import Table
+from highwater.pipelines.controllers.zk_machines import Table
 from highwater.pipelines.kafka.controller_rows import LeadershipRow, RecordRow, StateRow
 from tests.unit.controllers.build import SECOND, line, record, ref, state
 

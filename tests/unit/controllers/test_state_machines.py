@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.controllers import partition_machine as p
-from highwater.pipelines.controllers import replica_machine as r
-from highwater.pipelines.controllers.replica_machine import replica_table
-from highwater.pipelines.controllers.state_replay import is_legal, replay_states
+from highwater.pipelines.controllers import zk_machines as r
 from highwater.pipelines.controllers.transitions import ReplayedStates
+from highwater.pipelines.controllers.zk_machines import is_legal, replay_states, replica_table
+from highwater.pipelines.kafka import controller_rows as p
 from highwater.pipelines.kafka.controller_rows import ILLEGAL_STATE_TRANSITION, StateRow
 from tests.unit.controllers.build import only, refs, state
 from tests.unit.controllers.histories import machine_rows
@@ -42,17 +41,17 @@ REPLICA_LEGAL = {
 
 
 def of_partition(rows: Iterable[StateRow]) -> ReplayedStates:
-    return replay_states(p.MACHINE, p.TABLE, rows)
+    return replay_states(r.PARTITION, r.PARTITION_TABLE, rows)
 
 
 def of_replicas(rows: Iterable[StateRow], version: str | None) -> ReplayedStates:
-    return replay_states(r.MACHINE, replica_table(version), rows)
+    return replay_states(r.REPLICA, replica_table(version), rows)
 
 
-@pytest.mark.parametrize("before", sorted(p.TABLE))
-@pytest.mark.parametrize("after", sorted(p.TABLE))
+@pytest.mark.parametrize("before", sorted(r.PARTITION_TABLE))
+@pytest.mark.parametrize("after", sorted(r.PARTITION_TABLE))
 def test_partition_table(before: str, after: str):
-    assert is_legal(p.TABLE, before, after) is ((before, after) in PARTITION_LEGAL)
+    assert is_legal(r.PARTITION_TABLE, before, after) is ((before, after) in PARTITION_LEGAL)
     found = of_partition([state(1, before, after)]).cases
     assert len(found) == ((before, after) not in PARTITION_LEGAL)
 
@@ -113,7 +112,7 @@ def test_a_new_controller_starts_with_its_own_states():
     assert [one.why for one in replayed.transitions] == ["first_of_controller", "first_of_controller"]
 
 
-@given(machine_rows(p.TABLE), st.data())
+@given(machine_rows(r.PARTITION_TABLE), st.data())
 def test_deleting_lines_of_partitions_makes_no_finding(rows: list[StateRow], data: st.DataObject):
     kept = data.draw(st.lists(st.sampled_from(rows), unique=True))
     assert of_partition(kept).cases == ()
@@ -126,10 +125,15 @@ def test_deleting_lines_of_replicas_makes_no_finding(version: str | None, data: 
     assert of_replicas(kept, version).cases == ()
 
 
-@given(machine_rows(p.TABLE), st.sampled_from(sorted(p.TABLE)), st.sampled_from(sorted(p.TABLE)), st.data())
+@given(
+    machine_rows(r.PARTITION_TABLE),
+    st.sampled_from(sorted(r.PARTITION_TABLE)),
+    st.sampled_from(sorted(r.PARTITION_TABLE)),
+    st.data(),
+)
 def test_an_illegal_pair_is_found_wherever_it_stands(
     rows: list[StateRow], before: str, after: str, data: st.DataObject
 ):
     bad = state(data.draw(st.integers(0, 30_000)), before, after)
     found = of_partition([*rows, bad]).cases
-    assert len(found) == (is_legal(p.TABLE, before, after) is False)
+    assert len(found) == (is_legal(r.PARTITION_TABLE, before, after) is False)

@@ -1,22 +1,61 @@
-"""Replays rows of one of the ZooKeeper controller's machines (`PartitionStateMachine`, `ReplicaStateMachine`).
+"""The ZooKeeper controller's state machines (`PartitionStateMachine`, `ReplicaStateMachine`, 0.10.2 to 3.9).
 
 Both check a transition against the valid previous states of its target before they log it, up to 1.0 in
 handleStateChange, since 1.1 in doHandleStateChanges; one that they refuse is logged as failed. So a pair that is not in
 the table and was logged as done is illegal by itself. That the state before a line is not the state after the line
 before it only shows that lines are missing. A new controller sets all states anew from what ZooKeeper holds, and says
-nothing of it: its first line of a partition has nothing to be compared with.
+nothing of it: its first line of a partition has nothing to be compared with. It takes every replica on a dead broker
+for ReplicaDeletionIneligible, topic deletion or not (`initializeReplicaState`): from there to OfflineReplica is an
+ordinary start.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
+from highwater.pipelines.controllers.rules import controller_rules
 from highwater.pipelines.controllers.transitions import ReplayedStates, Transition, illegal, transition
+from highwater.pipelines.kafka import controller_rows as k
 from highwater.pipelines.kafka.controller_rows import StateRow, in_order
 from highwater.pipelines.rules.rule import Case
 
 #: Valid previous states by target state.
 Table = Mapping[str, frozenset[str]]
+
+PARTITION, REPLICA = "partition", "replica"
+#: `PartitionState.validPreviousStates`, the same in all of these versions.
+PARTITION_TABLE: Final[Table] = {
+    k.NEW: frozenset((k.NON_EXISTENT,)),
+    k.ONLINE: frozenset((k.NEW, k.ONLINE, k.OFFLINE)),
+    k.OFFLINE: frozenset((k.NEW, k.ONLINE, k.OFFLINE)),
+    k.NON_EXISTENT: frozenset((k.OFFLINE,)),
+}
+
+# States of a replica.
+NON_EXISTENT: Final = "NonExistentReplica"
+NEW: Final = "NewReplica"
+ONLINE: Final = "OnlineReplica"
+OFFLINE: Final = "OfflineReplica"
+DELETION_STARTED: Final = "ReplicaDeletionStarted"
+DELETION_SUCCESSFUL: Final = "ReplicaDeletionSuccessful"
+DELETION_INELIGIBLE: Final = "ReplicaDeletionIneligible"
+
+_TO_2_2: Final[Table] = {
+    NEW: frozenset((NON_EXISTENT,)),
+    ONLINE: frozenset((NEW, ONLINE, OFFLINE, DELETION_INELIGIBLE)),
+    OFFLINE: frozenset((NEW, ONLINE, OFFLINE, DELETION_INELIGIBLE)),
+    DELETION_STARTED: frozenset((OFFLINE,)),
+    DELETION_SUCCESSFUL: frozenset((DELETION_STARTED,)),
+    DELETION_INELIGIBLE: frozenset((DELETION_STARTED,)),
+    NON_EXISTENT: frozenset((DELETION_SUCCESSFUL,)),
+}
+_SINCE_2_3: Final[Table] = {**_TO_2_2, DELETION_INELIGIBLE: frozenset((OFFLINE, DELETION_STARTED))}
+
+
+def replica_table(version: str | None) -> Table:
+    """Return `ReplicaState.validPreviousStates` of a version; the wider table where the version is not known."""
+    return _SINCE_2_3 if controller_rules(version).offline_replica_may_be_ineligible else _TO_2_2
 
 
 def is_legal(table: Table, from_state: str, to_state: str) -> bool | None:
