@@ -33,12 +33,12 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from highwater.pipelines.bronze.layout import START_BYTES_MAX, Layout, Unwrap
-from highwater.pipelines.bronze.layouts.anchors import CONTINUATION, is_foreign, names_kafka, time_shape
+from highwater.pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor, is_foreign, names_kafka, time_shape
 from highwater.pipelines.bronze.ranges import RangeCutter
 from highwater.pipelines.bronze.record_ends import FAR_BYTES, LAST_BYTES, RecordEnds, can_hold_value
 from highwater.pipelines.bronze.wrappers.order import BY_TIME, LINES_BACKWARDS, Entry, sorted_entries
-from highwater.pipelines.bronze.wrappers.pieces import LineSplitter, Piece, split
-from highwater.pipelines.bronze.wrappers.remarks import is_remark, is_text_of_others
+from highwater.pipelines.bronze.wrappers.pieces import DOCUMENT, LineSplitter, Piece, split
+from highwater.pipelines.bronze.wrappers.remarks import is_behind, is_remark, is_text_of_others
 from highwater.pipelines.bronze.wrappers.step import source_of
 from highwater.pipelines.kafka.raw_record import BINARY, FOREIGN, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
 from highwater.pipelines.kafka.raw_record import CONTINUATION as CONTINUED
@@ -54,6 +54,8 @@ _LINE_EXTRA_BYTES = 1 << 14
 _EARLY_MAX = 1000
 #: A stream's records are looked at for settled ones whenever so many have come.
 _TAKEN_RECORDS = 256
+#: What stands before the record in some lines only: keys that were pressed, quotes, bullets.
+_GLUED = re.compile(rb"(?:\^[A-Z\\]|[^\w\s\[({<]{1,3}) ?")
 _ANY_LINE = re.compile(b"")
 #: Bytes that a damaged disk or a careless copy leaves in runs, and no program logs so many of.
 _EMPTY_LINES: Final = b"\n" * 128
@@ -311,6 +313,7 @@ class _Reader:
             ended = ended or not is_text  # an entry that is read has its end
             if len(items) == 1:
                 name, inner, goes_on, _ = items[0]
+                inner = self._bare(inner) if is_text else inner
                 if is_text and self._frame_shape is None and self._start.match(inner):
                     self._frame_shape = time_shape(text)
                 yield Logged(name, inner, goes_on, offset, size, number, lines, ended)
@@ -323,6 +326,13 @@ class _Reader:
                 own = text.count(b"\n", at, end) if index + 1 < len(items) else lines - counted
                 yield Logged(name, inner, goes_on, offset + at, end - at, number + counted, max(1, own), ended)
                 counted += own
+
+    def _bare(self, text: bytes) -> bytes:
+        """Return a line without signs before the record that begins in it, and without the same signs behind it."""
+        glued = _GLUED.match(text)
+        if glued is None or self._start.match(text) or not self._start.match(text, glued.end()):
+            return text
+        return text[glued.end() :].rstrip().removesuffix(glued[0].strip())
 
     def _in_order(self, blocks: Iterable[bytes], unwrap: Unwrap, byte_offset: int, line_no: int) -> Iterator[Logged]:
         logged = self._logged(blocks, unwrap, byte_offset, line_no)
@@ -467,7 +477,10 @@ class _Reader:
         if is_remark(line.text):
             self._interrupted.add(line.name)
             return True
-        return line.name in self._interrupted and is_text_of_others(line.text)
+        if line.name in self._interrupted or self._layout is None:
+            return is_text_of_others(line.text)
+        record = stream.record if stream is not None else None
+        return record is not None and is_behind(line.text, record.texts, self._layout)
 
     def _is_open(self, record: _Piece) -> bool:
         """Return True if a record has no logger yet, and may hold a value of a client: it may have any lines."""
@@ -480,8 +493,11 @@ class _Reader:
     def _is_of_others(self, line: Logged) -> bool:
         """Return True if a line outside of the log is text of another program that no form of remarks matches.
 
-        A damaged line of the log's own may have lost its frame, and still has its time.
+        A damaged line of the log's own may have lost its frame, and still has its time. An object of a container may
+        be about the container.
         """
+        if line.name is None and self._layout is not None and self._layout.pieces.startswith(DOCUMENT):
+            return not has_anchor(line.text)
         if names_kafka(line.text) or is_remark(line.text):
             return False
         return line.name is not None or (self._frame_shape is not None and is_foreign(line.text, self._frame_shape))

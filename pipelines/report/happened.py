@@ -10,6 +10,7 @@ from shlex import quote
 from typing import Final, NamedTuple
 
 from highwater.pipelines.base.plain import count, number
+from highwater.pipelines.base.values import UNKNOWN_BROKER
 from highwater.pipelines.incidents.classes import INCIDENT_CLASSES, IncidentClass
 from highwater.pipelines.report.correctness import NOT_APPLICABLE, NOT_CHECKABLE, rule_states
 from highwater.pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Incident, Report
@@ -319,6 +320,7 @@ def about(report: Report) -> Iterator[str]:
         yield f"{count(len(clusters))} clusters"
     if versions:
         yield f"Kafka {', '.join(versions[:3])}{' and more' if len(versions) > 3 else ''}"
-    yield f"{count(len(report.brokers))} broker{'' if len(report.brokers) == 1 else 's'}"
+    known = [broker for broker in report.brokers if broker.broker_id != UNKNOWN_BROKER] or report.brokers
+    yield f"{count(len(known))} broker{'' if len(known) == 1 else 's'}"
     if first and last:
         yield f"{' to '.join(span(first, last))} UTC"

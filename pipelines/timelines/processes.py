@@ -103,12 +103,11 @@ def _begins(events: Sequence[Row], gaps: Sequence[Row], first_boot: int | None, 
     has_started = False
     for row in events:
         time, event = row["time"], row["event"]
-        # A second "started" without "starting": the line about the start is not in these logs.
+        # "started" behind another one or an end: the line about the start is not in these logs.
         if event == "starting" or (event == "started" and has_started):
             starts.append(time)
-        if event in ("starting", "started"):
-            has_started = event == "started"
         if event in ("starting", "started", "shut_down", *STOPPING):
+            has_started = event != "starting"
             turns.append(time)
     boots = [row for row in gaps if row["is_boot"]]
     begun = [Process(row["end_time"], row["start_time"], is_steady(row)) for row in boots]

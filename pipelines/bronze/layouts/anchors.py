@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from highwater.pipelines.bronze.layouts.loggers import is_kafka, template_keys
 from highwater.pipelines.bronze.layouts.times import spelled
+from highwater.pipelines.grammars.grammar import context_of
 
 #: Bytes of a line in which a record of another program has its time.
 _TIME_WITHIN = 60
@@ -23,6 +24,8 @@ CONTINUATION = re.compile(
     rb"(?:[ \t]|#011)+at [\w.$/<>@-]+\(|\s*(?:Caused by|Suppressed): |\s*\.\.\. \d+ (?:more|common)"
     rb"|(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*(?:Exception|Error|Throwable)\b|(?:\t|#011)[\w.]+ = "
 )
+#: Threads, and up to 1.0 what lines begin with, which has a comma behind it then.
+_FETCHER = re.compile(rb"(?:ReplicaFetcherThread-\d+|delete-topics-thread)-\d+")
 _TIMED = re.compile(rb"\d:\d\d:\d\d|\b1\d{9}")
 _CONTINUED = re.compile(rb"(?:^|[\s|<>(\]:\"'])(?:" + CONTINUATION.pattern + rb")")
 
@@ -85,3 +88,13 @@ def is_foreign(text: bytes, own: str | None) -> bool:
         return (own is None or own[:1] != "{") and _TIMED.search(text) is not None and has_anchor(text)
     shape = time_shape(text)
     return shape is not None and shape != own
+
+
+def is_context(text: bytes) -> bool:
+    """Return True if the text of a bracket is what Kafka's messages begin with: a component, its node or partition."""
+    if b"=" in text:
+        return True
+    if _FETCHER.fullmatch(text):
+        return False
+    context = context_of(text.decode(errors="replace"))
+    return any(part is not None for part in context[:6])

@@ -20,11 +20,11 @@ from highwater.pipelines.bronze.broken_lines import width_of
 from highwater.pipelines.bronze.identity import OTHER, kind_of_logger
 from highwater.pipelines.bronze.layout import Layout, RecordHead
 from highwater.pipelines.bronze.layouts import structured
-from highwater.pipelines.bronze.layouts.anchors import CONTINUATION
+from highwater.pipelines.bronze.layouts.anchors import CONTINUATION, is_context
 from highwater.pipelines.bronze.layouts.loggers import is_kafka, own_template, without_method
 from highwater.pipelines.bronze.layouts.patterns import KAFKA, LEVEL, pattern_layout
 from highwater.pipelines.bronze.layouts.times import DEFAULT_FORM, Spelled, form_of, spelled
-from highwater.pipelines.grammars.grammar import bare_context, context_of
+from highwater.pipelines.grammars.grammar import bare_context
 
 #: At least this share of the sampled lines that start as records do has to parse.
 FIT_SHARE = 0.9
@@ -53,8 +53,6 @@ _LEVEL_AT = re.compile(rb" {0,6}(?i:" + LEVEL + rb")(?=[ \t\])>|:,;-]|$)")
 _NAME_AT = re.compile(rb"([A-Za-z_][\w.$/]*(?:<\w+>)?)(:\d{1,6})?(?=[ \t\])>|:,;-]|$)")
 _BRACKETS = {b"[": rb"\[([^\]\n]*)\]", b"(": rb"\(([^()\n]*+(?:\([^()\n]*+\)[^()\n]*+)?)\)", b"<": rb"<([^>\n]*)>"}
 _BRACKET_AT = {sign: re.compile(pattern) for sign, pattern in _BRACKETS.items()} | {b"{": re.compile(rb"\{([^}\n]*)\}")}
-#: Threads, and up to 1.0 what lines begin with, which has a comma behind it then.
-_FETCHER = re.compile(rb"(?:ReplicaFetcherThread-\d+|delete-topics-thread)-\d+")
 _CLASS_AT = re.compile(rb"(?:[a-z_]\w*\.)*[A-Z]\w{3,}")
 _WORD_AT = re.compile(rb"[^\s|]*")
 _SIGNS = b"-|:;,/>~*=#])}"
@@ -197,17 +195,7 @@ def _kafka_share(lines: Sequence[bytes]) -> float:
 def _is_thread(message: bytes) -> bool:
     """Whether a message begins with the name of a thread, and not with what Kafka's own messages begin with."""
     bracket = _BRACKET_AT[b"["].match(message)
-    return bracket is not None and message[bracket.end() : bracket.end() + 1] == b" " and not _is_context(bracket[1])
-
-
-def _is_context(text: bytes) -> bool:
-    """Whether the text of a bracket is what Kafka's messages begin with: it names a component's broker or partition."""
-    if b"=" in text:
-        return True
-    if _FETCHER.fullmatch(text):
-        return False
-    context = context_of(text.decode(errors="replace"))
-    return any(part is not None for part in context[:6])
+    return bracket is not None and message[bracket.end() : bracket.end() + 1] == b" " and not is_context(bracket[1])
 
 
 class _Group:
@@ -434,7 +422,7 @@ def _bracket(pattern: str, sign: str, rests: list[bytes], matches: list[re.Match
     if field is not None:
         yield from _walk(f"{pattern}{sign}{field}{close}", after, left - 1)
     # Kafka's own messages begin with such a bracket; something else's field may look like one, all the same.
-    is_own = any(_is_context(text) or spelled(text, 40) for text in texts if sign == "[")
+    is_own = any(is_context(text) or spelled(text, 40) for text in texts if sign == "[")
     if is_own:
         yield from _ended(pattern, rests)
     if not any(spelled(text, 40) for text in texts):

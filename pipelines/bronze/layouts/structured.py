@@ -19,10 +19,11 @@ from typing import Any
 
 from highwater.pipelines.base.json_text import loads
 from highwater.pipelines.bronze.layout import Clock, Layout, Parser, RecordHead
-from highwater.pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor, share_of_anchors
+from highwater.pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor, is_context, share_of_anchors
 from highwater.pipelines.bronze.layouts.loggers import Loggers, is_kafka, is_trait
 from highwater.pipelines.bronze.layouts.patterns import LEVEL_ALIASES, pattern_layout
 from highwater.pipelines.bronze.layouts.times import DEFAULT_FORM, form_of, reader, spelled
+from highwater.pipelines.grammars.grammar import context_of
 
 #: Leaves of a value by their paths: ``a.b`` in objects, ``a[0]`` in arrays, ``a[name]`` in arrays of names and values.
 Row = dict[str, Any]
@@ -32,6 +33,8 @@ _SAMPLE = 40
 #: Items of an array of scalars that are leaves of their own.
 _ITEMS_MAX = 4
 _FRAME = re.compile(r"\n[^\S\n]*at |(?:Exception|Error)\b(?:(?!(?:Exception|Error)\b)[^\n])*\n")
+_EXCEPTION = re.compile(r"(?:[A-Za-z_][\w$]*\.)+[\w$]+(?:Exception|Error)")
+_HAS_EXCEPTION = re.compile(rb'"' + _EXCEPTION.pattern.encode() + rb'"')
 _DIGITS = re.compile(r"\d{10,19}(?:\.\d{1,9})?")
 _KEY = rb"(?<![\w.@/-])[A-Za-z_@][\w.@/-]*+="
 _PAIR = re.compile(rb"(" + _KEY + rb")(\"(?:[^\"\\]|\\.)*\"|[^\s\"]*)")
@@ -197,6 +200,7 @@ def layouts(table: Sequence[Row]) -> Iterator[Layout]:
     whole = {path: items for path, items in columns.items() if None not in items}
     levels = [path for path, items in whole.items() if all(map(_is_level, items))]
     loggers = [path for path, items in columns.items() if 2 * sum(map(_is_logger, items)) >= len(items)]
+    contexts = [path for path, items in columns.items() if 2 * sum(map(names_node, items)) > len(items)]
     times = _times(whole)
     if not times:
         return
@@ -212,6 +216,8 @@ def layouts(table: Sequence[Row]) -> Iterator[Layout]:
             roles[levels[0]] = "%p"
         if logger:
             roles[logger] = field
+        if context := next((path for path in contexts if path not in roles), None):
+            roles[context] = "%x"
         ordered = {path: roles[path] for path in columns if path in roles}
         if {"%m", "%p"} & set(roles.values()) and len(ordered) > 1:
             yield structured_layout(json.dumps(ordered, separators=(",", ":")))
@@ -324,7 +330,7 @@ def _maker(key_of: Mapping[str, str]) -> Callable[[Clock], Parser]:
     form = time_role[3:-1] or DEFAULT_FORM
     time, message, level = key_of[time_role], key_of["%m"], key_of.get("%p")
     logger_role = next((role for role in key_of if role.startswith("%c")), "%c{1}")
-    logger = key_of.get(logger_role)
+    logger, context = key_of.get(logger_role), key_of.get("%x")
 
     def make(clock: Clock) -> Parser:
         read, loggers = reader(form, clock), Loggers()
@@ -342,8 +348,11 @@ def _maker(key_of: Mapping[str, str]) -> Callable[[Clock], Parser]:
             said = value(fields, message)
             if not isinstance(said, str):
                 return None
-            if follows := _trace(fields, said):
+            follows = _trace(fields, said) or (_exception(fields) if _HAS_EXCEPTION.search(text) else None)
+            if follows is not None:
                 said = follows if follows.startswith(said) else f"{said}\n{follows}"
+            if context and _is_context(component := value(fields, context)):
+                said = f"[{component}] {said}"
             body = said.encode(errors="replace")
             if CONTINUATION.match(rest):
                 body += b"\n" + rest
@@ -383,6 +392,28 @@ def _trace(fields: Mapping[str, Any], said: str) -> str | None:
         if isinstance(item, str) and item != said and len(item) > len(found) and _is_trace(item):
             found = item
     return found or None
+
+
+def _exception(fields: Mapping[str, Any]) -> str | None:
+    """Return the head of a stack trace whose class and message are fields of one object. None if none are."""
+    row = leaves(fields, "", {})
+    for path, name in row.items():
+        outer = path.rpartition(".")[0]
+        if not outer or not isinstance(name, str) or not _EXCEPTION.fullmatch(name):
+            continue
+        others = [item for other, item in row.items() if other != path and other.rpartition(".")[0] == outer]
+        return f"{name}: {max((item for item in others if isinstance(item, str)), key=len, default='')}"
+    return None
+
+
+def names_node(item: Any) -> bool:
+    """Return True if a value is a component with its node or partition."""
+    return isinstance(item, str) and any(part is not None for part in context_of(item)[:6])
+
+
+def _is_context(item: Any) -> bool:
+    """Return True if a value is the component that Kafka's messages begin with in brackets."""
+    return isinstance(item, str) and is_context(item.encode(errors="replace"))
 
 
 def _is_trace(text: str) -> bool:

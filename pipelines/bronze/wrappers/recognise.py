@@ -138,7 +138,7 @@ def _in_order(chain: Sequence[Step], layout: Layout, lines: Sequence[bytes]) -> 
     own = time_shape(lines[first]) if lines else None
     # The plain reader, which is the fast one, reads lines before the first record as one text.
     seen = lines[first:] if is_preamble(lines[:first]) else lines
-    if not chain and has_others(seen, starts, own):
+    if not chain and has_others(seen, layout, own):
         chain = (frames.NO_FRAME,)
     read = around(chain, layout)
     return around(chain, layout, order_of(read, lines))
@@ -168,16 +168,24 @@ def _within(
         if not inner:
             continue
         chain, inferred = _within(inner, depth - 1, judge)
-        is_equal = inferred.score == best.score and not best_chain and not frames.is_field(step, lines)
-        is_better = is_equal or inferred.score > best.score * (_BETTER if best_chain else 1)
+        # Lines of one length by chance make fewer records when they are joined, each of which may be read.
+        is_joined = _joins(step)
+        is_first = not best_chain or (_joins(best_chain[0]) and not is_joined)
+        is_equal = inferred.score == best.score and is_first and not is_joined and not frames.is_field(step, lines)
+        is_better = is_equal or inferred.score > best.score * (1 if is_first else _BETTER)
         if inferred.proven and is_better:
-            best_chain, best = (step, *chain), inferred
-            # Lines that are joined by chance make fewer records, each of which may be read.
-            if inferred.share >= _READ and not step.name.startswith(COLUMNS):
+            # Rows that are handed on are rows again.
+            best_chain, best = (chain if chain and chain[0].name == step.name else (step, *chain)), inferred
+            if inferred.share >= _READ and not is_joined:
                 break
     if is_container and not best.proven:
         return (), judge(lines)
     return best_chain, best
+
+
+def _joins(step: Step) -> bool:
+    """Return True if a step joins lines that a terminal broke."""
+    return step.name.startswith(COLUMNS)
 
 
 def _steps(lines: Sequence[bytes], depth: int, is_container: bool) -> Iterator[Step]:
@@ -222,8 +230,7 @@ def around(chain: Sequence[Step], layout: Layout, order: str = "") -> Layout:
         return layout
     unwrap = layout.unwrap or _as_is
     for step in reversed(chain):
-        is_broken = step.name.startswith(COLUMNS)
-        unwrap = rejoin(layout, unwrap) if is_broken else _both(step.unwrap, unwrap)
+        unwrap = rejoin(layout, unwrap) if _joins(step) else _both(step.unwrap, unwrap)
     return replace(
         layout,
         name=WITHIN.join([*([order] if order else []), *(step.name for step in chain), layout.name]),

@@ -7,14 +7,17 @@ something of Kafka's. Any other line may be Kafka's, cut or damaged, and is not 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from highwater.pipelines.bronze.known import KNOWN
-from highwater.pipelines.bronze.layouts.anchors import CONTINUATION as CONTINUED
-from highwater.pipelines.bronze.layouts.anchors import is_foreign, names_kafka, time_shape
+from highwater.pipelines.bronze.layout import Layout
+from highwater.pipelines.bronze.layouts.anchors import is_continued, is_foreign, names_kafka, time_shape
 from highwater.pipelines.bronze.wrappers.terminals import without_colours
 from highwater.pipelines.kafka.raw_record import CONTINUATION, FOREIGN, NO_LAYOUT
 
+_STACK_FRAME = re.compile(rb"\s+(?:at [\w.$/<>@-]+\(|\.\.\. \d+ (?:more|common))")
+#: A word and a sign, without what damage leaves.
+_WORDS = re.compile(rb"(?=.*[A-Za-z]{2})(?=.*[^\w\s]|.*\w \w)[^\x00-\x06\x08\x0e-\x1a]+")
 #: Lines of other streams of a file.
 OTHER_STREAM = f"{FOREIGN}stream"
 
@@ -39,18 +42,43 @@ def _program_of_line(line: bytes) -> str | None:
 
 def is_text_of_others(line: bytes) -> bool:
     """Return True if a line outside of all records shows nothing of Kafka's: no name, no context, no time, no trace."""
-    if line[:1] in (b"\t", b" ") or CONTINUED.match(line):
+    if line[:1] in (b"\t", b" ") or is_continued(line):
         return False
     return time_shape(line) is None and not names_kafka(line)
 
 
-def has_others(lines: Iterable[bytes], is_start: Callable[[bytes], object], own: str | None) -> bool:
+def is_behind(line: bytes, record: Sequence[bytes], layout: Layout) -> bool:
+    """Return True if a line is text of others behind a record: only a stack trace may follow the record.
+
+    Nothing but a stack trace follows a head that has its logger, and a stack frame.
+
+    Args:
+        record: the lines of the record so far, or its first and its last one.
+    """
+    tail = layout.tail
+    is_whole = len(record) == 1 and tail is not None and tail.search(record[0].removesuffix(b"\r")) is not None
+    if not is_whole and not _STACK_FRAME.match(record[-1]):
+        return False
+    line = line.removesuffix(b"\r")
+    is_rest = tail is not None and tail.search(line) is not None
+    return not is_rest and _WORDS.fullmatch(line) is not None and is_text_of_others(line)
+
+
+def has_others(lines: Iterable[bytes], layout: Layout, own: str | None) -> bool:
     """Return True if some lines are of other programs, so that not every line belongs to the record before it.
 
     Args:
         own: `time_shape` of the log's own records.
     """
-    return any(is_foreign(line, own) or is_remark(line) for line in lines if line.strip() and not is_start(line))
+    record: list[bytes] = []
+    for line in lines:
+        if layout.start.match(line):
+            record = [line]
+        elif line.strip():
+            if is_foreign(line, own) or is_remark(line) or (record and is_behind(line, record, layout)):
+                return True
+            record[1:] = [line]
+    return False
 
 
 def looked_into(problem: str | None, text: bytes) -> str | None:
@@ -63,9 +91,9 @@ def looked_into(problem: str | None, text: bytes) -> str | None:
     programs = [_program_of_line(line) for line in lines[:1000]]
     known = next((name for name in programs if name is not None), None)
     others = (line for line, name in zip(lines, programs, strict=False) if name is None)
-    if len(lines) > 1000 or known is None or not all(map(is_text_of_others, others)):
+    if len(lines) > 1000 or not all(map(is_text_of_others, others)) or (known is None and problem == NO_LAYOUT):
         return problem
-    return f"{FOREIGN}{known}".replace(" ", "_")
+    return f"{FOREIGN}{known or 'text'}".replace(" ", "_")
 
 
 def is_preamble(lines: Sequence[bytes]) -> bool:

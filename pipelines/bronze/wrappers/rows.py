@@ -24,6 +24,7 @@ from highwater.pipelines.bronze.layouts.structured import (
     arrays,
     columns_of,
     layouts,
+    names_node,
     pairs,
     parsed,
     rows,
@@ -99,9 +100,15 @@ def _steps(shapes: Iterator[Rows], lines: Sequence[bytes]) -> Iterator[Step]:
             if any(isinstance(item, str) and item.endswith("\n") for item in columns[text]):
                 yield step_of(msgspec.structs.replace(told, is_ended=not told.is_ended))
         is_plain = not shape.array and shape.document is None and not (shape.head or shape.begins or shape.pairs)
-        if (not is_plain or any("[" in path for path in table[0])) and any(True for _ in layouts(table)):
-            texts = [" ".join(item for item in row.values() if isinstance(item, str)) for row in table]
-            yield step_of(msgspec.structs.replace(shape, by=label_column(columns, texts) or ""))
+        texts = [" ".join(map(_bracketed, row.values())) for row in table]
+        by = label_column(columns, texts) or ""
+        if (by or not is_plain or any("[" in path for path in table[0])) and any(True for _ in layouts(table)):
+            yield step_of(msgspec.structs.replace(shape, by=by))
+
+
+def _bracketed(item: Any) -> str:
+    """Return a text; a component with its node is in brackets, as messages begin with it."""
+    return f"[{item}]" if names_node(item) else item if isinstance(item, str) else ""
 
 
 def _told(shape: Rows, text: str, columns: Mapping[str, Sequence[Any]]) -> Rows:

@@ -14,6 +14,7 @@ from highwater.pipelines.incidents.kind import ABSENT, Signature, kind, precedin
 from highwater.pipelines.incidents.reasons import Reason, best_reason, reason_of
 from highwater.pipelines.incidents.words import clock, number, partitions, sentence, shortened, span, times
 from highwater.pipelines.messages.atlas import Message, atlas
+from highwater.pipelines.messages.lines import find_message
 from highwater.pipelines.messages.wording import parse_wording
 
 _ENDS = ("FATAL", "ERROR")
@@ -102,6 +103,7 @@ _NO_MEMORY = Signature(
     (),
     r"^(?:Caused by: )?java\.lang\.OutOfMemoryError(?:: (?P<key>[\w .:'-]{1,80}))?",
     "java.lang.OutOfMemoryError as the first line, or the cause, of a stack trace",
+    gap_s=_AGAIN_S,
     is_whole=True,
 )
 _NO_FILES = Signature(
@@ -200,6 +202,8 @@ def _ended(facts: Facts, group: list[Row]) -> tuple[str, dict[str, Any]]:
     fields = {"advice": (reason.action if reason is not None else "") or _IF_UNKNOWN[first["signature"]]}
     if first["signature"] == _DIRECTORIES.name and (directories := _IN_DIRECTORIES.search(first["message"])):
         return f"all its log directories have failed ({directories['directories']}).", fields
+    if reason is not None and (failure := _earlier_failure(facts, first, reason)) is not None:
+        return failure[0], {"advice": failure[1] or fields["advice"]}
     if first["signature"] == _START_FAILED.name and reason is not None:
         earlier = _earlier_reason(facts, first, reason)
         if earlier is None:
@@ -207,8 +211,34 @@ def _ended(facts: Facts, group: list[Row]) -> tuple[str, dict[str, Any]]:
         time_us, why = earlier
         fields["advice"] = f"{why.action} {fields['advice']}".strip()
         return f"{reason.words} Before, at {clock(time_us)}: {why.words}", fields
+    if first["signature"] == _FAULT.name and reason is not None and reason.thrown.name in _OWN_FAULTS:
+        found = find_message(atlas(), first["message"], None)
+        fields["advice"] = fields["advice"] if found is None else found.message.action
     text = shortened(_CONTEXT.sub("", first["message"].partition("\n")[0]).rstrip(".: "))
     return f"{text}: {reason.words}" if reason is not None else f"{text}.", fields
+
+
+def _earlier_failure(facts: Facts, row: Row, reason: Reason) -> tuple[str, str] | None:
+    """Return the failure right before a fault that follows from it, in words, with its advice. None if there is none.
+
+    A fault of the program and an interrupted thread explain nothing.
+    """
+    is_interrupted = reason.cause is not None and not reason.action
+    if not is_interrupted and reason.thrown.name not in _OWN_FAULTS:
+        return None
+
+    def is_before(first_us: int, last_us: int) -> bool:
+        return any(row["first_time"] - _END_US <= time_us < row["first_time"] for time_us in (first_us, last_us))
+
+    errors = [one for one in _directory_errors(facts, node(row), row["first_time"]) if one["signature"] != _HALTS.name]
+    why = best_reason(one["message"] for one in errors if is_before(one["first_time"], one["last_time"]))
+    if why is not None:
+        return why.words, why.action
+    for text in facts.loud_texts:
+        is_own = text.cluster_id == row["cluster_id"] and row["broker_id"] in text.broker_ids
+        if is_own and text.found and text.begins("start_failed") and is_before(text.first_us, text.last_us):
+            return text.found.message.meaning, text.found.message.action
+    return None
 
 
 def _earlier_reason(facts: Facts, row: Row, reason: Reason) -> tuple[int, Reason] | None:

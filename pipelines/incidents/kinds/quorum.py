@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -54,14 +54,16 @@ _REFUSALS = {
         "Install the release of the other nodes on this broker.",
     ),
     "INCONSISTENT_CLUSTER_ID": (
-        "the broker's data directory belongs to another cluster",
+        "the data directories of the two nodes belong to different clusters",
         "Compare meta.properties with the controllers' cluster id, and controller.quorum.voters. Delete no data.",
     ),
     "CLUSTER_AUTHORIZATION_FAILED": (
-        "the broker's user may not register",
-        "Give the broker's principal ClusterAction on the cluster, or add it to super.users.",
+        "the user of the node that asks may not act on the cluster",
+        "Add the principal of that node to super.users on all nodes, or give it ClusterAction on the cluster.",
     ),
 }
+#: Entry of the line about an answer of a voter with an error.
+_ANSWERED = "raft.quorum_unexpected_error"
 _TO_DO = "Look at the log of the active controller at that time: it logs why it refuses a broker."
 _EPOCH = re.compile(r"\bepoch=(\d{1,10})\b")
 _VOTERS = re.compile(r"voters=\[(\d{1,10}(?:, ?\d{1,10})*+)\]")
@@ -112,14 +114,27 @@ def _without_leader(facts: Facts, episode: Episode) -> LoggedIncident:
         if absent
         else ""
     )
+    answers = Counter(
+        {
+            text.found.values["error"]: text.lines
+            for text in facts.loud_texts
+            if text.found is not None
+            and (text.cluster_id, text.key) == (episode.cluster_id, _ANSWERED)
+            and text.last_us >= episode.start_us
+        }
+    )
+    error = answers.most_common(1)[0][0] if answers else ""
+    reason, action = _REFUSALS.get(error, ("", ""))
+    said = f" Voters answer with {error}{': ' if reason else ''}{reason}." if error else ""
     return episode.incident(
         CRITICAL,
         f"{who} found no leader of the metadata quorum from {clock(episode.start_us)} to the end of the logs "
-        f"({lasting(episode.end_us - episode.start_us)}{tried}). Without one no partition leader, ISR or topic can "
-        f"change.{of_others}",
+        f"({lasting(episode.end_us - episode.start_us)}{tried}).{said} Without one no partition leader, ISR or topic "
+        f"can change.{of_others}",
         end_us=None,
         advice=Remedy(
-            "Bring a majority of the voters up, and check that they reach each other on the controller listener. "
+            action
+            or "Bring a majority of the voters up, and check that they reach each other on the controller listener. "
             "Compare their controller.quorum.voters and cluster ids.",
             is_open,
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -52,6 +53,22 @@ def loki(entries: Sequence[Entry]) -> str:
         for broker in sorted({broker for broker, _ in entries})
     ]
     return json.dumps({"status": "success", "data": {"resultType": "streams", "result": streams}})
+
+
+def component_apart(entries: Sequence[Entry]) -> str:
+    """Write the context of each message and its exception as fields, as the Kafka module of Filebeat does."""
+    rows = []
+    for broker, text in entries:
+        time, level, said, logger = re.fullmatch(r"(\S+ \S+) (\w+) (.*) \((\S+)\)", text.partition("\n")[0]).groups()
+        context = re.match(r"\[([^\]]*)\][:,]? (?=.)", said)
+        log = {"class": logger, "component": context[1] if context else "unknown"}
+        if context:
+            said = said[context.end() :]
+        if trace := re.match(r"((?:\w+\.)+\w+(?:Exception|Error)): (.*)", text.partition("\n")[2]):
+            log["trace"] = {"class": trace[1], "message": trace[2]}
+        rows.append({"@timestamp": time, "agent": {"name": f"kfk-{broker}"}, "log": {"level": level}, "kafka": log})
+        rows[-1]["message"] = said
+    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def ansible(entries: Sequence[Entry]) -> str:
@@ -123,6 +140,7 @@ SHAPES: dict[str, tuple[Callable[[Written], str], Callable[[Sequence[Entry]], st
     "sql-table": (KAFKA, by_line("| {n} | kafka-{b} | {line} |"), 3),
     "bullets": (KAFKA, by_line("  * {line}"), 1),
     "explore-text": (KAFKA, by_entry("2026-11-20 15:33:21.101\t{line}\n"), 1),
+    "component-apart": (by_pattern("%d %p %m (%c)"), component_apart, 3),
     "service-wrapper": (KAFKA, by_line("INFO|5652/0|Service org.apache.kafka|26-11-20 15:33:21|{line}"), 1),
 }
 
@@ -151,6 +169,10 @@ REMARKS = (
     "===> User\nuid=1000(appuser) gid=1000(appuser)\nLog directory /var/lib/kafka is already formatted.\n",
     "\x1b[38;5;6mkafka \x1b[38;5;5m05:00:09.18 \x1b[0m\x1b[38;5;2mINFO \x1b[0m ==> ** Starting Kafka **\n\n",
     "OpenJDK 64-Bit Server VM warning: INFO: os::commit_memory(0x0, 12288, 0) failed\n#\n# There is not enough\n",
+    "kafka 10:10:24.67 \nkafka 10:10:24.67 Welcome to the Bitnami kafka container\n",
+    "root@02aeb061d8dd:/opt/kafka# cat config/server.properties\n",
+    "{noformat}\n\nThe data is on NFS:\n{code:yaml}\n",
+    "and a bit later, on the same machine:\n",
 )
 
 
@@ -170,6 +192,41 @@ def test_what_other_programs_print_changes_no_record(remark: str, tmp_path: Path
     of_others = [one for one in found.records if one.message and one.message in remark]
     assert of_others
     assert {(one.problem or "").partition(".")[0] for one in of_others} == {"foreign"}
+
+
+@pytest.mark.parametrize("form", ["^C{}", "`{}`  ", "> {}", "* {}", "\u2022 {}"])
+def test_signs_before_some_records_are_no_part_of_them(form: str, tmp_path: Path) -> None:
+    entries, records = entries_of(1)
+    texts = [text for _, text in entries]
+    signed = [form.format(text) if number % 9 == 4 and "\n" not in text else text for number, text in enumerate(texts)]
+    (tmp_path / "kafka-0.log").write_text("\n".join(signed) + "\n", encoding="utf-8")
+    found = read_folder(tmp_path)
+    facts = Counter(
+        (one.time_us, repr(fact)) for one in found.records for fact in one.parsed.facts if one.time_us is not None
+    )
+    assert facts == Counter(fact for record in records for fact in facts_of(record))
+
+
+def test_lines_of_one_length_by_chance_are_not_joined(tmp_path: Path) -> None:
+    """Lines of one width go on in the next line if a terminal broke them: joined records would be one less each."""
+    entries, _ = entries_of(1)
+    same = "[2026-11-20 15:33:21,101] INFO [KafkaServer id=0] started (kafka.server.KafkaServer)"
+    lines = [same] * 90 + [text for _, text in entries]
+    (tmp_path / "kafka-0.log").write_text("\n".join(lines) + "\nAny idea?\n", encoding="utf-8")
+    (layout,) = {file.layout for file in read_folder(tmp_path).files.values()}
+    assert layout is not None
+    assert "columns" not in layout
+
+
+def test_objects_about_a_container_cost_no_coverage(tmp_path: Path) -> None:
+    entries, records = entries_of(1)
+    pairs = zip(entries, records, strict=True)
+    results = [{"timestamp": one.time_us // 1000, "message": text} for (_, text), one in pairs]
+    answer = {"data": {"nrql": {"metadata": {"timeWindow": {"begin": 1, "end": 2}}, "results": results}}}
+    (tmp_path / "export.json").write_text(json.dumps(answer, indent=1), encoding="utf-8")
+    found = read_folder(tmp_path)
+    assert found.coverage == 1
+    assert len([one for one in found.records if one.problem is None]) == len(records)
 
 
 def test_an_id_in_an_environment_names_the_broker_of_a_log(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from highwater.pipelines.bronze.layouts.patterns import KAFKA
 from highwater.pipelines.bronze.profile import EXPECTED_LINES, Profile
 from highwater.pipelines.bronze.rows import FileChangedError, FileSpan, rows
 from highwater.pipelines.bronze.wrappers.order import ORDERS
+from highwater.pipelines.kafka.raw_record import FOREIGN
 from highwater.schemas.bronze import LOG_LINES
 from tests.examples import examples
 from tests.reading import profiled
@@ -138,6 +139,7 @@ def test_any_bytes_are_profiled_and_read(tmp_path_factory: pytest.TempPathFactor
         assert len(stored) == found.record_count
         assert sum(row["line_count"] for row in stored) == found.line_count
         places = "byte_offset" if (found.layout or "").startswith(ORDERS) else "line_no"
+        stored = [row for row in stored if not (row["problem"] or "").startswith(FOREIGN)]  # they do not wait
         assert [row[places] for row in stored] == sorted({row[places] for row in stored})
 
 
