@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
@@ -14,7 +15,7 @@ from highwater.pipelines.base.blobs import shape
 from highwater.pipelines.base.chunks import Keyed
 from highwater.pipelines.base.config import ReplayConfig
 from highwater.pipelines.cluster.premises import Premises
-from highwater.pipelines.kafka.context import REMOTE_WAIT, Contexts
+from highwater.pipelines.kafka.context import REMOTE_WAIT, SHARE_WRITE_TIMEOUT, Contexts
 from highwater.pipelines.kafka.seals import Broker, Seal
 from highwater.pipelines.lake.folds import Fold, Folded, fold
 from highwater.pipelines.lake.lake import Lake
@@ -30,11 +31,11 @@ from highwater.pipelines.replay.partition_worker import (
     OUTCOMES,
     SESSION_WAKES,
     SHAPES,
+    WAKES,
     PartitionWorker,
 )
 from highwater.pipelines.replay.session_worker import SHAPES as SESSION_SHAPES
 from highwater.pipelines.replay.session_worker import SessionWorker
-from highwater.pipelines.replay.share_stage import share_fold
 from highwater.pipelines.replay.timeline import EVENTS, Grounds, grounds, timeline
 from highwater.pipelines.replay.window import WHOLE, ReplayWindow
 from highwater.schemas import flow, silver
@@ -179,3 +180,43 @@ def session_fold(
     types, columns = fetch_events.ROW_TYPES, tuple(fetch_events.EVENT_TYPES)
     rows = Keyed(shape(types), flow.key("fetches"), fetch_events.ORDER, columns)
     return Fold(readings, rows, worker, folds)
+
+
+#: A lock lasts 30 s by default, and no longer than a minute unless group.share.max.record.lock.duration.ms allows it.
+LOCKED_US: Final = 600_000_000
+
+
+def share_fold(lake: Lake, premises: Premises, partitions: Staged, limits: Tolerances, window: ReplayWindow) -> Fold:
+    """Return the fold for ``gold.share_operations``. Without readings if no share group made a request.
+
+    Locks taken before the window come from requests up to LOCKED_US earlier.
+
+    Args:
+        partitions: tables of `pipelines.replay.partition_worker.SHAPES`.
+        limits: what is explained and what is late.
+        window: which part of silver.
+    """
+    contexts, since_us = premises.contexts, window.waiting.instants
+    worker = share_worker.ShareWorker(limits, contexts.settings(SHARE_WRITE_TIMEOUT), contexts.coarse, since_us)
+    rows = Keyed(shape(share_worker.ROW_TYPES), flow.key("shares"), share_worker.ORDER, tuple(share_worker.COLUMNS))
+    ids = few_rows(
+        lake,
+        Reading(
+            silver.REQUESTS,
+            share_worker.TOPIC_COLUMNS,
+            by_batch(share_worker.shared_topics),
+            digest="topics of share groups",
+        ),
+        shape({"cluster_id": "string", "topic_id": "string"}),
+    )
+    if not ids.num_rows:
+        return Fold([], rows, worker)
+    places = ((row["cluster_id"], row["topic_id"]) for row in ids.to_pylist())
+    topics = frozenset((place[0], premises.topic_names[place]) for place in places if place in premises.topic_names)
+    before = replace(window.waiting, instants={broker: us - LOCKED_US for broker, us in since_us.items()})
+    reader = share_worker.ShareReader(before, topics, premises.topic_names)
+    readings = [
+        partitions.reading(WAKES, reader.wakes),
+        Reading(silver.REQUESTS, share_worker.REQUEST_COLUMNS, reader.requests, before.where("handled_time")),
+    ]
+    return Fold(readings, rows, worker)

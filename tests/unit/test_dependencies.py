@@ -60,7 +60,6 @@ SPARK_SHELLS = {
     "pipelines.replay.carried",
     "pipelines.replay.followers_stage",
     "pipelines.replay.late_stage",
-    "pipelines.replay.share_stage",
     "pipelines.replay.stage",
     "pipelines.replay.timeline",
     "pipelines.replay.window",
