@@ -11,7 +11,7 @@ logs. A broker that deleted its log has none to lead, to load or to serve from, 
 directory holds none. And a topic id that is gone never comes back.
 
 **The start of a leader epoch** measures losses. Followers and the controller know its number, and epochs only grow. So
-a start does not count if no other broker names it, and later lines name lower epochs.
+a start does not count if only brokers that start to lead in it name it, and later lines name lower epochs.
 
 Source: ``LogManager.asyncDelete``, ``replaceCurrentWithFutureLog``; ``TopicDeletionManager``, KIP-516;
 ``Partition.makeLeader``, ``makeFollower``.
@@ -171,8 +171,13 @@ def _deletions(history: FactHistory, contradicted: Collection[Fact]) -> tuple[li
 
 
 def _starts(history: FactHistory) -> Iterator[Fact]:
-    """Yield starts of leader epochs that no other broker names, and after which lines name lower epochs."""
+    """Yield starts of leader epochs that only such starts name, and after which lines name lower epochs."""
     tellers: dict[int | None, set[tuple[str, int | None]]] = defaultdict(set)
+    starters = {
+        (fact.leader_epoch, ("line", fact.broker_id))
+        for fact in history.facts[a.LEADERSHIP]
+        if fact.name == "leader_start"
+    }
     for kind in _EPOCHS:
         for fact in history.facts[kind]:
             tellers[fact.leader_epoch].add((kind if kind in _FILES else "line", fact.broker_id))
@@ -180,7 +185,9 @@ def _starts(history: FactHistory) -> Iterator[Fact]:
     for fact in sorted(history.facts[a.LEADERSHIP], key=_time_us, reverse=True):
         if fact.leader_epoch is None or fact.name not in OWN_ROLES:
             continue
-        is_alone = fact.name == "leader_start" and tellers[fact.leader_epoch] <= {("line", fact.broker_id)}
+        is_alone = fact.name == "leader_start" and all(
+            (fact.leader_epoch, teller) in starters for teller in tellers[fact.leader_epoch]
+        )
         behind = next((epoch for at_us, epoch in reversed(lowest) if at_us > fact.time_us + history.skew_max_us), None)
         if is_alone and behind is not None and behind < fact.leader_epoch:
             yield fact

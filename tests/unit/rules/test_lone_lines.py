@@ -201,6 +201,18 @@ def test_an_epoch_that_one_broker_alone_names_proves_no_loss() -> None:
     assert severities(*known, forged, follows(31, 2, 7)) == [VIOLATION]
 
 
+def test_an_epoch_that_only_its_leaders_name_proves_no_two_leaders() -> None:
+    """A client's text in lines of brokers 2 and 3: each led in epoch 7."""
+    life = {"topic_id": "t"}
+    known = [leads(1, 1, 0, 0, **life), follows(2, 2, 0, **life), follows(60, 1, 1, **life)]
+    forged = [leads(30, 2, 7, 0, **life), leads(31, 3, 7, 0, **life)]
+    rule = BY_ID["two-leaders-one-epoch"]
+    assert lone(*known, *forged) == forged[::-1]
+    assert [case.severity for case in cases(rule, [*known, *forged])] == [OPEN]
+    followed = follows(32, 1, 7, **life)
+    assert [case.severity for case in cases(rule, [*known, *forged, followed])] == [VIOLATION]
+
+
 def test_epochs_that_a_file_names_are_known() -> None:
     entry = fact(a.EPOCH_ENTRY, 99, 3, leader_epoch=7, offset=0)
     lines = [leads(30, 3, 7, 0), follows(60, 2, 1)]
