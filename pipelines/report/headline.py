@@ -71,7 +71,7 @@ def _of_findings(report: Report, findings: Sequence[Finding], chains: Sequence[C
     subject = _places(findings)
     where = f" of {subject}" if is_loss and subject else ""
     times = sorted(finding.time for finding in findings if finding.time)
-    when = f", {window_words(times[0], times[-1])} UTC" if is_loss and times else ""
+    when = f", {window_words(times[0], times[-1])} UTC" if times else ""
     what = f"{amount}{where}{when}."
     cause = _cause(findings[0], chain)
     known_bug = next((finding.known_bug for finding in findings if finding.known_bug), None)

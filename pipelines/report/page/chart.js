@@ -37,9 +37,9 @@ class Picture {
 
   draw() {
     const width = Math.max(360, this.place.clientWidth);
-    if (width === this.drawn && this.key === this.state.kind + this.state.measure) return;
+    if (width === this.drawn && this.key === this.state.kind + this.state.measure + ZONE.local) return;
     this.drawn = width;
-    this.key = this.state.kind + this.state.measure;
+    this.key = this.state.kind + this.state.measure + ZONE.local;
     this.wide = width - GUTTER - 8;
     this.rows = [];
     const parts = [];
@@ -136,7 +136,7 @@ class Picture {
       const x = this.x(time);
       group.append(svg("line", { x1: x, x2: x, y1: 16, y2: 4000 }), svg("text", { x, y: 11, "text-anchor": x > GUTTER + this.wide - 20 ? "end" : "middle" }, step < 60000 ? clock(time) : clock(time).slice(0, 5)));
     }
-    group.append(svg("text", { x: 0, y: 11 }, iso(TIME.start).slice(0, 10) + " UTC"));
+    group.append(svg("text", { x: 0, y: 11 }, wall(TIME.start).slice(0, 10) + (ZONE.local ? " local" : " UTC")));
     return group;
   }
   label(y, text, broker) {
@@ -156,7 +156,7 @@ class Picture {
       const x = this.at(event.time, GUTTER), key = event.kind;
       if (last.has(key) && x - last.get(key) < 3) continue;
       last.set(key, x);
-      group.append(svg("text", { x, y: y + 14.5, "text-anchor": "middle", class: "glyph " + event.kind }, glyph, svg("title", null, `${when(event.time)} broker ${brokerName(event.broker_id)} ${seen(event.detail)}`)));
+      group.append(svg("text", { x, y: y + 14.5, "text-anchor": "middle", class: "glyph " + event.kind }, glyph, svg("title", null, `${when(event.time)} broker ${brokerName(event.broker_id)} ${seen(told(inWords(event.detail), event.time))}`)));
     }
     const led = CLUSTER.leaders.find(same);
     if (led && led.steps.length) group.append(svg("text", { x: GUTTER - 8, y: y + 14, class: "led", "text-anchor": "end" }, "leads " + led.steps[led.steps.length - 1][1]));

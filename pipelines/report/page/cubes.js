@@ -3,6 +3,8 @@
 "use strict";
 const DATA = JSON.parse(byId("data").textContent);
 const DETAIL = DATA.detail, CLUSTER = DETAIL.cluster, CUBES = DETAIL.cubes;
+// Columns of names come as numbers into a list of the names.
+for (const cells of Object.values(CUBES || {})) for (const [name, column] of Object.entries(cells && !Array.isArray(cells) && typeof cells === "object" ? cells : {})) if (column && column.names) cells[name] = column.at.map((place) => column.names[place]);
 const SLOW_MS = DATA.slow_ms;
 const CLASSES = ["explained", "jitter", "late", "unobservable", "contradicted"];
 const SEVERAL_CLUSTERS = new Set(DATA.brokers.map((broker) => broker.cluster_id)).size > 1;

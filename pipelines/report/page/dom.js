@@ -65,6 +65,32 @@ function span(value_ms) {
   return minutes < 120 ? minutes.toFixed(1) + " min" : (minutes / 60).toFixed(1) + " h";
 }
 const iso = (time_ms) => new Date(time_ms).toISOString();
-const clock = (time_ms, fine) => iso(time_ms).slice(11, fine ? 23 : 19);
-function when(text) { return text ? text.slice(11, 23) : "-"; }
+// ---------------------------------------------------------------- times: UTC, or the zone of the browser
+const ZONE = { local: false };
+// An instant as 2026-11-20T15:39:00.123, in the zone that is shown.
+function wall(time_ms) { return iso(ZONE.local ? time_ms - new Date(time_ms).getTimezoneOffset() * 60000 : time_ms).slice(0, 23); }
+const clock = (time_ms, fine) => wall(time_ms).slice(11, fine ? 23 : 19);
+function when(text) { return text ? clock(Date.parse(text), true) : "-"; }
+const TIMES = /(?:--[a-z]+ |\.\.)\d{4}-\S+|\d{4}-\d\d-\d\dT\S+?\.\.\S*|(?<![\w.:/-])(?:(\d{4}-\d\d-\d\d)([ T]))?(\d\d:\d\d:\d\d)(\.\d{1,3})?Z?(?![\w/-]|[:,]\d)|\bUTC\b/g;
+const DAY_MS = 86400000;
+// A sentence with its times in the zone that is shown. A time without a date is the one next to the time before it; `at`, ISO 8601, comes before all.
+function told(text, at) {
+  if (!ZONE.local || !text) return text;
+  let last = at ? Date.parse(at) : NaN, day = at ? wall(last).slice(0, 10) : "";
+  return text.replace(TIMES, (all, date, gap, time, rest) => {
+    if (all === "UTC") return "local time";
+    if (!time || (!date && Number.isNaN(last))) return all;
+    const same = Date.parse(`${date || iso(last).slice(0, 10)}T${time}${rest || ""}Z`);
+    last = date ? same : [same, same - DAY_MS, same + DAY_MS].reduce((best, one) => (Math.abs(one - last) < Math.abs(best - last) ? one : best));
+    const shown = wall(last), isNew = date || shown.slice(0, 10) !== day;
+    day = shown.slice(0, 10);
+    return (isNew ? day + (gap || " ") : "") + shown.slice(11, 19 + (rest || "").length);
+  });
+}
+function ago(time_ms, now_ms) {
+  const minutes = Math.floor((now_ms - time_ms) / 60000), [size, noun] = [[1440, "day"], [60, "hour"], [1, "minute"]].find(([size]) => minutes >= 2 * size) || [0, ""];
+  return size ? plural(Math.floor(minutes / size), noun) + " ago" : "now";
+}
+// A name of a table in words: lost_wake_up as lost wake up.
+const inWords = (value) => (value === null || value === undefined ? "-" : String(value).replaceAll("_", " "));
 const plural = (number, word) => count(number) + " " + word + (number === 1 ? "" : "s");

@@ -76,6 +76,31 @@ function chooseIncident(window) {
   if (box.top < 0 || box.top > innerHeight - 200) byId("timeline").scrollIntoView({ block: "start" });
 }
 // ---------------------------------------------------------------- the address: what is chosen can be sent on
+// Texts of the page itself, as they came: in UTC.
+let texts = null;
+function showZone(local) {
+  ZONE.local = local;
+  byId("zone").textContent = local ? "local time" : "UTC";
+  byId("zone").setAttribute("aria-pressed", String(local));
+  if (texts === null) {
+    const walker = document.createTreeWalker(byId("summary").parentElement, NodeFilter.SHOW_TEXT, (node) => (node.parentElement.closest("code, form, [hidden], [id^=in-], #picture, #rangeline") ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT));
+    texts = [];
+    const start = TIME ? iso(TIME.start) : "";
+    let card = null, at = start;
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      const box = node.parentElement.closest(".card, .headline");
+      if (box !== card) { card = box; at = start; }
+      const chosen = node.parentElement.closest("li") && node.parentElement.closest("li").querySelector(".choose");
+      at = (/\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d/.exec(node.data) || [chosen ? chosen.dataset.from : at])[0];
+      if (/\d\d:\d\d|UTC/.test(node.data)) texts.push([node, node.data, at.replace(" ", "T").replace(/:\d\d$/, "$&Z")]);
+    }
+  }
+  for (const [node, text, at] of texts) node.data = told(text, at);
+  tellRange();
+  if (picture) picture.draw();
+  drawSections(true);
+  drawChartTable();
+}
 function keepInAddress() {
   const id = decodeURIComponent(location.hash.slice(1)).split(";")[0];
   const parts = [id];
@@ -153,6 +178,9 @@ function start() {
   on("filter", "input", (event) => { state.filter = event.target.value.trim().toLowerCase(); document.querySelectorAll(".filterable").forEach((box) => box.redraw()); });
   on("theme", "click", () => { const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches; document.documentElement.dataset.theme = dark ? "light" : "dark"; });
   on("print", "click", () => print());
+  on("zone", "click", () => showZone(!ZONE.local));
+  const lasts = DATA.brokers.map((broker) => Date.parse(broker.last_time)).filter((time) => !Number.isNaN(time));
+  if (lasts.length) byId("age").textContent = ` (${ago(Math.max(...lasts), Date.now())})`;
   on("range", "submit", readTimes);
   on("reset", "click", () => { state.base = null; choose("range", WHOLE); });
   on("swap", "click", () => { if (state.base) { const before = state.range; state.range = state.base; state.base = before; choose(); } });

@@ -85,7 +85,7 @@ def first_screen(report: Report) -> FirstScreen:
         headline=verdict_sentence(report),
         about=", ".join(about(report)),
         when=first[:16].replace("T", " ") if first else "",
-        made=made[:16].replace("T", " ") if made else "",
+        made=made[:19].replace("T", " ") if made else "",
         clusters=tuple(_clusters(report)),
         tier=TIER_WORDS[report.tier],
         tiers=", ".join(f"{number} at {tier}" for tier, number in sorted(tiers.items())) if len(tiers) > 1 else "",
@@ -170,9 +170,12 @@ def _next(report: Report) -> Iterator[Item]:
 FINDINGS_MAX = 300
 EVIDENCE_CHARS_MAX = 2_000_000
 LINE_CHARS_MAX = 2500
+#: Characters of a line of a request's story; `highwater trace request` has all.
+STORY_CHARS_MAX = 240
 INPUTS_MAX = 500
 
 _SCRIPTS = ("dom.js", "cubes.js", "table.js", "chart.js", "waiting.js", "stories.js", "logs.js", "main.js")
+_COMMENT = re.compile(r"^ *//.*\n|^ +", re.MULTILINE)
 _ISSUE = re.compile(r"\b(KAFKA-\d{1,6})\b", re.ASCII)
 _ESCAPED = {
     "<": "\\u003c",
@@ -237,18 +240,50 @@ def page_data(report: Report) -> dict[str, Any]:
         shown["state"] = rule_state(rule, report.coverage.not_checkable)
     for incident, shown in zip(report.incidents, data["incidents"], strict=True):
         shown["word"] = WORDS[incident.class_]
+        for line in shown["evidence"]:
+            del line["byte_length"]
         shown["commands"] = commands(incident, bool(report.operations.produce.observed))
     data["page"] = {"findings_left_out": left_out, "inputs_left_out": max(0, len(inputs) - INPUTS_MAX)}
     data["detail"] = (report.detail or NO_DETAIL).model_dump(mode="json")
+    for request in data["detail"]["cluster"]["stories"]:
+        for step in request["steps"]:
+            step["text"] = _shorten(step["text"], STORY_CHARS_MAX)
+        request["steps"] = [
+            {name: value for name, value in step.items() if value is not None} for step in request["steps"]
+        ]
+    for cells in (data["detail"]["cubes"] or {}).values():
+        if isinstance(cells, dict):
+            cells.update({name: _number_names(column) for name, column in cells.items() if _is_of_names(column)})
     return data
+
+
+def _known(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def _is_of_names(column: object) -> bool:
+    return isinstance(column, list) and bool(column) and all(isinstance(name, str) for name in column)
+
+
+def _number_names(column: list[str]) -> dict[str, list[Any]]:
+    """Return the names once, and the place of each row's name among them."""
+    places = {name: place for place, name in enumerate(dict.fromkeys(column))}
+    return {"names": list(places), "at": [places[name] for name in column]}
+
+
+def _shorten(text: str | None, limit: int) -> str | None:
+    """Return a line of a log, cut with the number of characters that are left out."""
+    if text is None or len(text) <= limit:
+        return text
+    return f"{text[:limit]}… ({len(text) - limit} more characters)"
 
 
 def _cut(finding: dict[str, Any], budget: int) -> int:
     """Shorten lines, and leave them out once all findings have used up what there is; gives what is left of it."""
     lines = []
     for line in finding["evidence"]:
-        if len(line["text"]) > LINE_CHARS_MAX:
-            line["text"] = f"{line['text'][:LINE_CHARS_MAX]}… ({len(line['text']) - LINE_CHARS_MAX} more characters)"
+        del line["byte_length"]
+        line["text"] = _shorten(line["text"], LINE_CHARS_MAX)
         if len(line["text"]) <= budget:
             budget -= len(line["text"])
             lines.append(line)
@@ -274,7 +309,7 @@ def _hash(text: str) -> str:
 @cache
 def _text(names: Iterable[str]) -> str:
     folder = files(__package__)
-    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
+    return _COMMENT.sub("", "\n".join((folder / name).read_text(encoding="utf-8") for name in names))
 
 
 @cache

@@ -59,7 +59,7 @@ def after(first: datetime, steps: list[int]) -> list[datetime]:
 def test_sentences_of_an_incident_show_the_same_instants(first: datetime, steps: list[int], zone: str) -> None:
     instants = after(first, [step % 3600 for step in steps])
     start, end = instants[0], instants[-1]
-    clocks = ", then ".join(words.clock(micros(it)) for it in instants)
+    clocks = ": and ".join(words.clock(micros(it)) for it in instants)
     text = f"1. LOST  {window_words(iso_utc(micros(start)), iso_utc(micros(end)))} UTC\n   It froze at {clocks}."
     has_end = start.replace(microsecond=0) != end.replace(microsecond=0)
     printed = Localizer(ZoneInfo(zone)).localize(text)

@@ -206,7 +206,7 @@ def test_the_first_screen_says_what_happened_and_what_to_do() -> None:
     assert first.headline == "Broken: committed-data-lost. 1 guarantee kept, 1 undecided, 1 not checkable."
     assert first.about.startswith("cluster c, Kafka 2.8.2, 1 broker, 2026-11-20 14:05:00 to ")
     assert [(chain.cause.kind, len(chain.effects)) for chain in first.story.chains] == [("broker_died", 1)]
-    assert first.made == "2026-11-20 14:05"
+    assert first.made == "2026-11-20 14:05:08"
     assert first.next[0].text == "highwater explain committed-data-lost"
     assert any("highwater compare 2026-11-20T14:04:43Z..2026-11-20T14:05:00Z" in item.text for item in first.next)
     assert [item.text for item in first.gaps] == ["cmd"]
