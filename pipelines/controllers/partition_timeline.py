@@ -312,6 +312,9 @@ class _Walk:
         if "replicas" not in changes and not set(now.isr or ()) <= set(now.replicas or now.isr or ()):
             # Lines do not show the reassignment that assigned a new in-sync replica.
             now = now._replace(replicas=None, adding=None, removing=None)
+        if "replicas" not in changes and (base.adding or base.removing) and not (now.adding or now.removing):
+            # A reassignment ended or was cancelled: no line shows the replicas since.
+            now = now._replace(replicas=None)
         if before is not None and not shown.is_state and all(getattr(before, n) == getattr(now, n) for n in _DISTINCT):
             return
         after_us = self._held_until_us(before, shown)

@@ -65,11 +65,16 @@ def removals(
     stops: dict[Node, Row] = {}
     believed: dict[Node, int | None] = {}
     found = []
+    ends = _ends_of_terms(controller_events)
     for row in controller_events:
         if row["event"] in ("controller_elected", "controller_resigned"):
             is_elected = row["event"] == "controller_elected"
             believed[row["cluster_id"], row["broker_id"]] = row["subject_broker_id"] if is_elected else None
         if row["event"] not in (*_OUT, *_BACK, _STOPS) or not _is_valid(row, terms, with_lines, believed):
+            continue
+        # A controller that froze fences all brokers before it learns that it was replaced: nothing is committed.
+        times = ends[node(row)]
+        if row["event"] in _OUT and any(0 <= time - row["time"] <= CLOCKS_US for time in times):
             continue
         for broker_id in {row["subject_broker_id"], *(row["brokers"] or ())} - {None}:
             broker = row["cluster_id"], broker_id
@@ -85,6 +90,16 @@ def removals(
                 stops.setdefault(broker, row)
             state[broker] = row["event"]
     return found + [_removal(row, broker, None) for out in (lost, stops) for broker, row in out.items()]
+
+
+def _ends_of_terms(controller_events: Rows) -> Mapping[Node, Sequence[int]]:
+    """Return when each node resigned as controller, or learnt of another one."""
+    ends: dict[Node, list[int]] = defaultdict(list)
+    for row in controller_events:
+        is_another = row["event"] == "controller_elected" and row["subject_broker_id"] not in (None, row["broker_id"])
+        if is_another or row["event"] == "controller_resigned":
+            ends[node(row)].append(row["time"])
+    return ends
 
 
 def _is_valid(

@@ -13,7 +13,7 @@ from highwater.pipelines.incidents.advice import is_open
 from highwater.pipelines.incidents.episodes import Episode, before_shutdown, episodes, grouped
 from highwater.pipelines.incidents.facts import Facts, Node, Row, node, place
 from highwater.pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedIncident, Remedy, Severity
-from highwater.pipelines.incidents.kind import ABSENT, FAILED, SHOWN_BY, UNDECIDED, Signature, kind, preceding
+from highwater.pipelines.incidents.kind import ABSENT, SHOWN_BY, UNDECIDED, Signature, kind, preceding
 from highwater.pipelines.incidents.witnesses import QUORUM_UNREACHABLE, losses
 from highwater.pipelines.incidents.words import (
     brokers,
@@ -262,7 +262,7 @@ def controller_changed(facts: Facts) -> Iterable[LoggedIncident]:
     meaning="The active controller took seconds for events: requests of brokers, heartbeats among them, waited.",
     source="org.apache.kafka.controller.EventPerformanceMonitor; controller.performance.always.log.threshold.ms",
     signatures=(_SLOW,),
-    causes=FAILED,
+    causes=preceding("logs_end_early"),
 )
 def controller_slow(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield slow events by controller, but those of a series of changes. A line is logged as its event ends."""

@@ -64,7 +64,6 @@ def isr_shrunk(facts: Facts) -> Iterable[LoggedIncident]:
     for row in before_shutdown(facts, facts.absences, "left_time"):
         last = last_states.get((row["cluster_id"], partition_name(row)))
         by_replica[row["cluster_id"], row["replica_id"]].append(_absence(facts, row, last))
-    found = []
     for replica, absences in sorted(by_replica.items()):
         waits = [
             row for row in facts.waits if row["role"] == LEFT and (row["cluster_id"], row["replica_id"]) == replica
@@ -74,11 +73,7 @@ def isr_shrunk(facts: Facts) -> Iterable[LoggedIncident]:
             left = [absence.row["left_time"] for absence in (*group, *unseen)]
             ended = [row for row in waits if any(abs(row["completed_us"] - at) <= _ANSWERED_US for at in left)]
             waits = [row for row in waits if row not in ended]
-            found.append(_Outside(replica, group, unseen, ended))
-    for cut_off in _cuts(found):
-        found = [outside for outside in found if outside not in cut_off]
-        yield _cut(cut_off)
-    yield from (_shrunk(*outside) for outside in found)
+            yield _shrunk(replica, group, unseen, ended)
 
 
 class _Absence(NamedTuple):
@@ -92,49 +87,6 @@ class _Absence(NamedTuple):
     def window(self) -> Window:
         """Return the time in which the replica was certainly outside."""
         return Window(self.row["cluster_id"], self.row["left_time"], self.until_us)
-
-
-class _Outside(NamedTuple):
-    """Absences of one replica that are one incident; see `_shrunk`."""
-
-    replica: Node
-    group: Sequence[_Absence]
-    unseen: Sequence[_Absence]
-    waits: Sequence[Row]
-
-    @property
-    def start_us(self) -> int:
-        """Return the begin."""
-        return min(absence.window.start_us for absence in self.group or self.unseen)
-
-    @property
-    def leaders(self) -> set[int]:
-        """Return the leaders whose sets the replica left."""
-        return {absence.row["leader"] for absence in (*self.group, *self.unseen)}
-
-
-def _cuts(found: Sequence[_Outside]) -> Iterable[list[_Outside]]:
-    """Yield absences of one broker and its peers that left each other's sets at once, the broker's own first."""
-    used: list[_Outside] = []
-    by_leader: dict[Node, list[_Outside]] = defaultdict(list)
-    for outside in found:
-        if len(outside.leaders) == 1:
-            by_leader[outside.replica[0], min(outside.leaders)].append(outside)
-    cuts = [
-        [
-            own,
-            *(
-                other
-                for other in by_leader[own.replica]
-                if other.replica[1] in own.leaders and abs(other.start_us - own.start_us) <= _TOGETHER_US
-            ),
-        ]
-        for own in found
-    ]
-    for cut in sorted(cuts, key=len, reverse=True):
-        if len(cut) > 1 and not any(outside in used for outside in cut):
-            used += cut
-            yield cut
 
 
 def _absence(facts: Facts, row: Row, last: Row | None) -> _Absence:
@@ -223,46 +175,6 @@ def _shrunk(
         weight=len(names) * lasted_s,
         # A leader that stood still takes out, as it goes on, all who could not fetch from it.
         by=(replica[1], *sorted(leaders)),
-    )
-
-
-def _cut(cut: Sequence[_Outside]) -> LoggedIncident:
-    """Return the incident of a broker and its peers that left each other's sets."""
-    each = [_shrunk(*outside) for outside in cut]
-    (cluster_id, broker_id), start = cut[0].replica, min(incident.start_us for incident in each)
-    absences = [absence for outside in cut for absence in (*outside.group, *outside.unseen)]
-    peers = {outside.replica[1] for outside in cut[1:]} | cut[0].leaders - {-1}
-    names = frozenset(partition_name(absence.row) for absence in absences)
-    still = {partition_name(absence.row) for absence in absences if absence.is_whole and absence.until_us is None}
-    backs = [absence.row["back_time"] for absence in absences if absence.row["ended"] not in (None, "unseen")]
-    back = (
-        f"All were back by {clock(max(backs))}." if len(backs) == len(absences) else "No line shows when all were back."
-    )
-    if still:
-        back = f"Not all were back in {partitions(still)} at the end of the logs."
-    figures = {name: sum(incident.figures[name] for incident in each) for name in ("not_back", "produces")}
-    ends = [incident.end_us for incident in each if incident.end_us is not None]
-    left = [absence.window.start_us for absence in absences]
-    return LoggedIncident(
-        severity=MAJOR if still else MINOR,
-        cluster_id=cluster_id,
-        start_us=start,
-        end_us=None if still else max(ends),
-        broker_ids=tuple(sorted({broker_id, *peers})) if len(peers) == 1 else (broker_id,),
-        partitions=names,
-        sentence=(
-            f"Broker {broker_id} and {brokers(peers)} left each other's ISRs {within(min(left), max(left))}: "
-            f"{partitions(names)}. {back}"
-        ),
-        advice=Remedy(f"See whether broker {broker_id} and {brokers(peers)} reach each other.", is_open),
-        unexplained=(
-            f"Look at the network between broker {broker_id} and {brokers(peers)} at {clock(start)}, and at pauses of "
-            f"broker {broker_id} (gc.log)."
-        ),
-        figures={"partitions": len(names), "longest_ms": max(incident.figures["longest_ms"] for incident in each)}
-        | figures,
-        weight=sum(incident.weight for incident in each),
-        by=(broker_id, *(peers if len(peers) == 1 else ())),
     )
 
 

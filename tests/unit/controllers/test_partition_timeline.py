@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from highwater.pipelines.controllers.isr_absences import isr_absences
 from highwater.pipelines.controllers.isr_commits import unseen_commits
 from highwater.pipelines.controllers.partition_timeline import PartitionSpan, partition_timeline
 from highwater.pipelines.kafka.controller_rows import (
@@ -243,6 +244,17 @@ def test_an_assignment_is_unknown_once_another_replica_is_in_sync():
         *(asks(5, 1, (1, 2), (1, 2, 4)), commits(6, 1, (1, 2, 4), 3)),
     )
     assert [span.replicas for span in found] == [(1, 2), None]
+
+
+def test_an_assignment_is_unknown_once_a_reassignment_has_ended_without_it():
+    """A new leader logs which replicas move, and no assignment. Those that left were removed."""
+    moving = {"replicas": (2, 3, 1), "adding_replicas": (3,), "removing_replicas": (1,)}
+    found = spans(
+        record(1, 2, 0, 1, isr=(1, 2, 3), **moving),
+        starts(5, 2, 1, partition_epoch=2, isr=(2, 3), adding_replicas=(), removing_replicas=()),
+    )
+    assert [span.replicas for span in found] == [(2, 3, 1), None]
+    assert isr_absences(found) == []
 
 
 @given(applied_rows(), st.randoms(use_true_random=False))

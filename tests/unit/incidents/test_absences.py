@@ -64,32 +64,3 @@ def test_partitions_without_an_end_are_no_incident_of_their_own() -> None:
         "Broker 3 was out of the ISR of partition t-0 from 00:01:00 to 00:01:30 (30.0 s). "
         "It left partition t-1, too: no line shows when it was back there."
     )
-
-
-@pytest.mark.parametrize(
-    ("pairs", "sentences"),
-    [
-        (
-            [(2, 1), (2, 3), (1, 2), (3, 2)],
-            ["Broker 2 and brokers 1 and 3 left each other's ISRs at 00:01:00: 4 partitions of t."],
-        ),
-        ([(2, 1), (1, 2)], ["Broker 1 and broker 2 left each other's ISRs at 00:01:00: partitions t-0 and t-1."]),
-        ([(2, 1), (3, 1)], ["Broker 2 was out", "Broker 3 was out"]),
-        ([(2, 1), (1, 3)], ["Broker 1 was out", "Broker 2 was out"]),
-    ],
-)
-def test_a_broker_and_its_peers_that_leave_each_others_sets_are_one_incident(
-    pairs: list[tuple[int, int]], sentences: list[str]
-) -> None:
-    absences = [
-        _absence(number, 60, 65) | {"replica_id": replica_id, "leader": leader}
-        for number, (replica_id, leader) in enumerate(pairs)
-    ]
-    found = sorted(incident.sentence for incident in BY_NAME["isr_shrunk"].detect(_facts(*absences)))
-    assert len(found) == len(sentences)
-    assert all(text.startswith(start) for text, start in zip(found, sentences, strict=True))
-
-
-def test_peers_that_leave_later_are_incidents_of_their_own() -> None:
-    later = _absence(1, 90, 95) | {"replica_id": 2, "leader": 3, "left_time": 90 * SECOND}
-    assert len([*BY_NAME["isr_shrunk"].detect(_facts(_absence(0, 60, 65), later))]) == 2

@@ -298,3 +298,17 @@ def test_a_voter_that_notices_no_election_after_the_leader_died_froze(ended: int
     found = [state for state in BrokerTimelines(evidence).states[NODE] if state.reason == "froze"]
     assert len(found) == count
     assert [(state.after_us, state.by_us, state.end_by_us) for state in found] == [(20 * S, 22 * S, 30 * S)][:count]
+
+
+@pytest.mark.parametrize("event", ["controller_resigned", "controller_elected"])
+@pytest.mark.parametrize(("second", "is_committed"), [(40.1, False), (50, True)])
+def test_what_a_controller_fences_as_it_is_replaced_is_not_committed(
+    event: str, second: float, is_committed: bool
+) -> None:
+    elected = control(5, "controller_elected", 1, by=1)
+    found = states(
+        own_lines={},
+        last_lines=[],
+        controller_events=[elected, control(40, "broker_fenced", by=1), control(second, event, 3, by=1)],
+    )
+    assert ("silent" in [state[0] for state in found]) == is_committed
