@@ -18,6 +18,7 @@ from highwater.pipelines.base.arrow_rows import dicts
 from highwater.pipelines.incidents import questions
 from highwater.pipelines.incidents.facts import Facts, boots_apart
 from highwater.pipelines.incidents.incident import LoggedIncident
+from highwater.pipelines.incidents.kind import kinds_by_signature
 from highwater.pipelines.incidents.kinds import KINDS
 from highwater.pipelines.incidents.story import incidents_of
 from highwater.pipelines.incidents.words import at
@@ -78,6 +79,7 @@ def facts_of_lines(folder: ReadFolder) -> Facts:
             if row["partition"] is None
         ],
         ends=ends,
+        kinds_by_signature=kinds_by_signature(KINDS),
         **asked,
     )
 

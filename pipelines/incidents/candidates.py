@@ -83,18 +83,23 @@ class Candidates:
 
 
 def is_reported(
-    text: LoudText, reported: Mapping[tuple[str, str], Sequence[LoggedIncident]], of_kind: str = ""
+    text: LoudText,
+    reported: Mapping[tuple[str, str], Sequence[LoggedIncident]],
+    of_kind: str = "",
+    kinds: Iterable[str] = (),
 ) -> bool:
     """Return True if a text is part of an incident.
 
     Args:
         reported: incidents by cluster and kind.
         of_kind: incidents of this kind do not count.
+        kinds: further kinds that the text may be part of.
     """
+    kinds = {*text.kinds, *kinds}
     return any(
         incident.start_us <= text.last_us + SLACK_US
         and (incident.end_us is None or text.first_us <= incident.end_us + SLACK_US)
-        for name in {*text.kinds, *(shown for name in text.kinds for shown in SHOWN_BY.get(name, ()))}
+        for name in {*kinds, *(shown for name in kinds for shown in SHOWN_BY.get(name, ()))}
         if name != of_kind
         for incident in reported.get((text.cluster_id, name), ())
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -64,8 +64,10 @@ class Facts:
     last_lines: Rows = ()
     #: episodes of lines that a `Signature` matches: signature, cluster_id, broker_id, key, first_time, last_time,
     #: line_count, partitions (list), file_id, byte_offset (of the first), last_file_id, last_byte_offset, message (of
-    #: the first), last_message
+    #: the first), last_message, level (at WARN or above; null if all lines are quieter), logger
     remarks: Rows = ()
+    #: kinds that need the lines of a signature, by its name
+    kinds_by_signature: Mapping[str, Sequence[str]] = field(default_factory=dict)
     #: lines at WARN or above that no signature has, by text and day: cluster_id, level, logger, template, line_count,
     #: first_time, last_time, broker_ids, moments (second, broker_id and line of the first ones), message, file_id,
     #: byte_offset
@@ -249,6 +251,12 @@ class Facts:
     def loud_texts(self) -> list[LoudText]:
         """`loud` with the entries of the atlas."""
         return loud_texts(self.loud)
+
+    @cached_property
+    def remarked_texts(self) -> list[LoudText]:
+        """`remarks` at WARN or above with the entries of the atlas; `LoudText.row` has the signature."""
+        rows = (row for row in self.remarks if row.get("level") is not None)
+        return loud_texts({**row, "template": row["signature"], "broker_ids": [row["broker_id"]]} for row in rows)
 
     def remarked(self, *signatures: Signature) -> list[Row]:
         """Episodes of lines with one of these signatures."""

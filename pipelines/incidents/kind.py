@@ -95,6 +95,15 @@ class Kind:
         return [replace(incident, kind=self.name) for incident in self.episodes(*facts)]
 
 
+def kinds_by_signature(kinds: Iterable[Kind]) -> dict[str, list[str]]:
+    """Return the names of kinds that need the lines of a signature, by its name."""
+    names: dict[str, list[str]] = {}
+    for one in kinds:
+        for signature in one.signatures:
+            names.setdefault(signature.name, []).append(one.name)
+    return names
+
+
 def kind(
     meaning: str,
     source: str,

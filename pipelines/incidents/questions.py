@@ -157,7 +157,7 @@ def remarks(signatures: Sequence[Signature], lines: str = _LINES) -> str:
         ), named AS (
             SELECT *, CASE WHEN false THEN NULL {which} END AS signature FROM lines
         ), matched AS (
-            SELECT signature, cluster_id, broker_id, time, message,
+            SELECT signature, cluster_id, broker_id, time, message, min(level) AS level, min(logger) AS logger,
                 left({_group(signatures, "key")}, {MESSAGE_MAX}) AS key,
                 left({_group(signatures, "partition")}, {MESSAGE_MAX}) AS partition,
                 min((file_id, byte_offset)) AS place
@@ -168,7 +168,9 @@ def remarks(signatures: Sequence[Signature], lines: str = _LINES) -> str:
             count(*) AS line_count, list_sort(list(DISTINCT partition) FILTER (partition <> '')) AS partitions,
             arg_min(place[1], (time, place)) AS file_id, arg_min(place[2], (time, place)) AS byte_offset,
             arg_max(place[1], (time, place)) AS last_file_id, arg_max(place[2], (time, place)) AS last_byte_offset,
-            arg_min(message, (time, message)) AS message, arg_max(message, (time, message)) AS last_message
+            arg_min(message, (time, message)) AS message, arg_max(message, (time, message)) AS last_message,
+            arg_min(level, (time, message)) FILTER (level IN ({_texts(_LEVELS)})) AS level,
+            arg_min(logger, (time, message)) AS logger
         FROM episodes GROUP BY signature, cluster_id, broker_id, key, episode
         ORDER BY first_time, signature, cluster_id, broker_id, key
     """

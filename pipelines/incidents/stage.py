@@ -17,6 +17,7 @@ from highwater.pipelines.bronze.subjects import Subject, is_subject, subjects, w
 from highwater.pipelines.incidents import questions
 from highwater.pipelines.incidents.facts import Facts, Rows, boots_apart, corrected, logs_end
 from highwater.pipelines.incidents.incident import EVIDENCE_MAX, NAMED_MAX, LoggedIncident
+from highwater.pipelines.incidents.kind import kinds_by_signature
 from highwater.pipelines.incidents.kinds import KINDS
 from highwater.pipelines.incidents.kinds.controllers import controller_timeline
 from highwater.pipelines.incidents.story import incidents_of
@@ -134,6 +135,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
         last_lines=reader.rows(questions.last_lines()),
         remarks=reader.rows(questions.remarks(signatures, lines)),
         loud=reader.rows(questions.loud(signatures, lines)),
+        kinds_by_signature=kinds_by_signature(KINDS),
         exits=sorted([*of_subjects(reader.rows(questions.exits())), *crashes], key=lambda row: row["time"]),
         pauses=pauses,
         waits=reader.rows(questions.waits(config.latency.slow_ms)),

@@ -155,7 +155,8 @@ class IncidentSummary(NamedTuple):
 
     chains: tuple[Chain, ...]  #: worst chains, at most `CHAINS_MAX`
     left_out: tuple[Chain, ...]  #: chains that are not among them
-    also_logged: tuple[Incident, ...]  #: texts at WARN or above that no other incident has
+    also_logged: tuple[Incident, ...]  #: texts at WARN or above that no other incident has, at most `ALSO_MAX`
+    more_logged: int  #: further ones
 
     @property
     def chain_count(self) -> int:
@@ -172,8 +173,9 @@ class IncidentSummary(NamedTuple):
 def story(report: Report) -> IncidentSummary:
     """Return the worst chains, at most `CHAINS_MAX`, and the others."""
     ranked = chains_by_harm(report.incidents)
-    also = tuple(filter(_is_remark, report.incidents))[:ALSO_MAX]
-    return IncidentSummary(tuple(ranked[:CHAINS_MAX]), tuple(ranked[CHAINS_MAX:]), also)
+    also = tuple(filter(_is_remark, report.incidents))
+    shown = also[: min(ALSO_MAX, max(0, CHAINS_MAX - len(ranked)))]
+    return IncidentSummary(tuple(ranked[:CHAINS_MAX]), tuple(ranked[CHAINS_MAX:]), shown, len(also) - len(shown))
 
 
 def _is_remark(incident: Incident) -> bool:

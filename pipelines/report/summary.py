@@ -84,11 +84,13 @@ def _story(report: Report) -> Iterator[str]:
     if summary.left_out:
         more = number(len(summary.left_out), "more incident")
         yield from wrapped(plain(f"{more}, see highwater incidents: {summary.left_out_text}", TEXT_MAX))
-    if summary.also_logged:
+    if summary.also_logged or summary.more_logged:
         yield ""
         yield "Also logged at WARN or above:"
         for incident in summary.also_logged:
             yield from indented(incident.sentence, "  ", "    ", 2 * WIDTH_MAX)
+        if summary.more_logged:
+            yield f"  {number(summary.more_logged, 'more text')}, see highwater incidents"
 
 
 def _chain(mark: str, chain: Chain, action: str) -> Iterator[str]:

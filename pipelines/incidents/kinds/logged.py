@@ -8,7 +8,8 @@ stop or failover (`pipelines.messages.atlas.HOUSEKEEPING`).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from highwater.pipelines.bronze.identity import CLIENT, kind_of_logger
 from highwater.pipelines.incidents.candidates import is_reported
@@ -17,6 +18,7 @@ from highwater.pipelines.incidents.facts import Facts, place
 from highwater.pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Bug, LoggedIncident, Severity, bug_of
 from highwater.pipelines.incidents.kind import ABSENT, SHOWN_BY, Kind, kind, preceding
 from highwater.pipelines.incidents.loud_text import LoudText
+from highwater.pipelines.incidents.questions import MOMENTS_MAX
 from highwater.pipelines.incidents.words import listed_some, partitions, sentence, shortened, times, when
 from highwater.pipelines.messages.atlas import HOUSEKEEPING
 from highwater.pipelines.messages.exceptions import cause_of
@@ -97,17 +99,49 @@ KINDS_OF_MESSAGES = tuple(map(_detector, OF_MESSAGES))
     is_rest=True,
 )
 def also_logged(facts: Facts, incidents: Sequence[LoggedIncident] = ()) -> Iterable[LoggedIncident]:
-    """Yield an incident for each text that is part of none of `incidents`."""
+    """Yield an incident for each text that is part of none of `incidents`.
+
+    Lines of a kind that found no incident at their time, or another one, have the severity "info".
+    """
     by_kind: dict[tuple[str, str], list[LoggedIncident]] = defaultdict(list)
     for incident in incidents:
         by_kind[incident.cluster_id, incident.kind].append(incident)
     texts: dict[tuple[str, str], list[LoudText]] = defaultdict(list)
+    remarks: dict[tuple[str, str], list[LoudText]] = defaultdict(list)
     for text in facts.loud_texts:
-        is_part = is_reported(text, by_kind)
-        if not is_part and (text.found is None or text.found.message.part != HOUSEKEEPING):
-            texts[text.cluster_id, text.key].append(text)
-    for same in texts.values():
-        yield _incident(facts, same)
+        if text.found is None or text.found.message.part != HOUSEKEEPING:
+            if not is_reported(text, by_kind):
+                texts[text.cluster_id, text.key].append(text)
+            elif (rest := _outside(text, by_kind)) is not None:
+                remarks[text.cluster_id, text.key].append(rest)
+    for text in facts.remarked_texts:
+        kinds = facts.kinds_by_signature.get(text.row["signature"])
+        if kinds is not None and not is_reported(text, by_kind, kinds=kinds):
+            remarks[text.cluster_id, text.key].append(text)
+    for key, same in texts.items():
+        yield _incident(facts, [*same, *remarks.pop(key, ())])
+    for same in remarks.values():
+        yield replace(_incident(facts, same), severity=INFO, advice="")
+
+
+def _outside(text: LoudText, reported: Mapping[tuple[str, str], Sequence[LoggedIncident]]) -> LoudText | None:
+    """Return the lines of a text at whose time no incident has it. None if there are none, or too many to list."""
+    moments = text.row.get("moments") or ()
+    outside = []
+    for moment in moments if len(moments) <= MOMENTS_MAX else ():
+        time_us = moment["second"] * 1_000_000
+        if not is_reported(text._replace(row={**text.row, "first_time": time_us, "last_time": time_us}), reported):
+            outside.append(moment)
+    if not outside:
+        return None
+    of_lines = {
+        "first_time": outside[0]["second"] * 1_000_000,
+        "last_time": outside[-1]["second"] * 1_000_000,
+        "line_count": len(outside),
+        "broker_ids": sorted({moment["broker_id"] for moment in outside} - {None}),
+        "message": outside[0]["line"],
+    }
+    return text._replace(row={**text.row, **of_lines})
 
 
 def _severity(text: LoudText) -> Severity:
