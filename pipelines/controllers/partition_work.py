@@ -287,8 +287,11 @@ def _failover(sequence: int, failover: FailoverRow) -> dict[str, Any]:
 
 
 def _commits_unseen(facts: ClusterFacts, cluster_id: str, broker_id: int, time_us: int) -> bool:
+    """Return True if a broker commits ISRs without a line. An unknown release is like that of all other brokers."""
     version = value_at(facts.contexts.eras.get((cluster_id, broker_id), ()), time_us)
-    return version is not None and commits_isr_unseen(rules_for(version).version)
+    of_others = (era for (cluster, _), eras in facts.contexts.eras.items() if cluster == cluster_id for _, era in eras)
+    versions = {version} if version is not None else {*of_others}
+    return bool(versions) and all(commits_isr_unseen(rules_for(each).version) for each in versions)
 
 
 def _span(position: int, span: PartitionSpan) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -15,7 +16,7 @@ from highwater.pipelines.base.values import UNKNOWN_CLUSTER
 from highwater.pipelines.controllers import rows as r
 from highwater.pipelines.controllers import worker as w
 from highwater.pipelines.controllers.cluster_facts import ClusterFacts, facts_of, registration_rows
-from highwater.pipelines.controllers.partition_work import of_registrations
+from highwater.pipelines.controllers.partition_work import _commits_unseen, of_registrations
 from highwater.pipelines.kafka.context import Contexts
 from highwater.pipelines.kafka.controller_rows import EventRow, LineRef
 from highwater.pipelines.rules.worker import CASES, RESULTS
@@ -184,3 +185,22 @@ def test_events_of_a_topic_are_of_its_partitions_only():
     facts = facts_of(Contexts(), [("c", deleted)], [], {})
     assert facts.topic_events == {("c", "t"): [deleted]}
     assert facts.events == {}
+
+
+@pytest.mark.parametrize(
+    ("versions", "is_unseen"),
+    [
+        ({("c", 2): "0.11.0.3", ("c", 1): "2.8.2"}, True),
+        ({("c", 2): "2.8.2", ("c", 1): "0.11.0.3"}, False),
+        ({("c", 1): "0.11.0.3", ("c", 3): "1.1.1"}, True),
+        ({("c", 1): "0.11.0.3", ("c", 3): "2.8.2"}, False),
+        ({("d", 1): "0.11.0.3"}, False),
+        ({}, False),
+    ],
+)
+def test_a_broker_of_unknown_release_commits_as_all_others_do(
+    versions: dict[tuple[str, int], str], is_unseen: bool
+) -> None:
+    eras = {broker: ((0, version),) for broker, version in versions.items()}
+    facts = cast(ClusterFacts, SimpleNamespace(contexts=SimpleNamespace(eras=eras)))
+    assert _commits_unseen(facts, "c", 2, SECOND) == is_unseen
