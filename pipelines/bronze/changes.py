@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
 
 from highwater.pipelines.bronze.layout import Layout
-from highwater.pipelines.bronze.layouts.anchors import has_anchor, is_timed
+from highwater.pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor, is_timed
 from highwater.pipelines.bronze.layouts.loggers import could_log
 from highwater.pipelines.bronze.record_ends import can_hold_value
 from highwater.pipelines.bronze.source import BOM
@@ -99,10 +99,11 @@ class Changes:
             return None
         known = [] if self._layout is None else [self._layout]
         for sample in self._samples.values():
-            found = recognise(_unread(sample, known)).layout
+            found, _, is_proven = recognise(_unread(sample, known))
             if found is not None and not known and found.order:
                 return found
-            if found is None or found.order:
+            # Without a logger, a time and a level are any program's.
+            if found is None or found.order or not (is_proven or "%c" in found.name.lower()):
                 continue
             # Lines of the full width may be whole, so lines of any layout can be among broken ones.
             width = next((one.pieces for one in (*known, found) if one.pieces.startswith(COLUMNS)), "")
@@ -119,7 +120,7 @@ class Changes:
 
 
 def _unread(sample: bytes, known: Sequence[Layout]) -> list[bytes]:
-    """Return the lines of a sample that begin no record of a known layout."""
+    """Return the lines of a sample that neither begin nor continue a record of a known layout."""
     lines = sample.removeprefix(BOM).replace(b"\r\n", b"\n").split(b"\n")
     lines = lines[:-1] if len(lines) > 2 else lines
     for layout in known:
@@ -129,7 +130,10 @@ def _unread(sample: bytes, known: Sequence[Layout]) -> list[bytes]:
         unread = [
             piece
             for piece in pieces
-            if not any(layout.start.match(item[1]) and parse(item[1]) for item in reading.unwrap(piece) or ())
+            if not any(
+                (layout.start.match(text) and parse(text)) or CONTINUATION.match(text)
+                for _, text, _, _ in reading.unwrap(piece) or ()
+            )
         ]
         lines = b"\n".join(unread).split(b"\n")
     return lines

@@ -49,7 +49,7 @@ def plain_lines(file: Readable, record_bytes_max: int) -> Iterator[str]:
     if is_binary(first):
         raise ValueError("binary data")
     blocks = chain((first,), blocks)
-    layout, _ = recognise(first.replace(b"\r\n", b"\n").split(b"\n"))
+    layout = recognise(first.replace(b"\r\n", b"\n").split(b"\n")).layout
     is_wrapped = layout is not None and (layout.unwrap is not None or layout.is_structured)
     parse = layout.parser(UTC) if layout is not None and is_wrapped else None
     for _, record in sourced_records(blocks, layout if is_wrapped else None, record_bytes_max):

@@ -129,7 +129,7 @@ def profile(
             break
     lines = sample.removeprefix(BOM).replace(b"\r\n", b"\n").split(b"\n")
     # The sample's last line is cut, unless it is the file's last.
-    layout, missing = (
+    layout, missing, _ = (
         Recognised(layout_named(layout_name))
         if layout_name
         else recognise(lines[:-1] if len(lines) > 2 else lines, log_format)

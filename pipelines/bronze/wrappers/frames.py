@@ -12,7 +12,7 @@ which ``%i`` is a number.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -38,6 +38,8 @@ _BETWEEN_SHARE_MIN = 0.3
 _BETWEEN_LENGTH_MAX = 200
 #: Tokens behind a time in which a bracket around it ends.
 _CLOSED_WITHIN = 6
+#: Frames that are tried of lines with the same time as the record's own: the file may change its layout.
+_FRAMES_MAX = 2
 #: Times of a line that are tried as the record's own.
 _TIMES_MAX = 4
 _PIECE = re.compile(
@@ -105,14 +107,16 @@ def frames(lines: Sequence[bytes]) -> Iterator[Step]:
         records = [line for line in some if heads[line].times and line not in continued and has_anchor(line)]
         places = {line: at for line in heads if (at := object_at(line, _WITHIN)) > 0}
         objects = [line for line in some if line in places]
-        cut_of = _time_of if continued else _cut
-        cuts = [[cut_of(heads[line], number) for line in records] for number in range(_TIMES_MAX - 1, -1, -1)]
-        options = [(records, cut) for cut in cuts]
+        # Lines that continue a record may be of another layout of the file, and in its frame.
+        options = [
+            (records, [cut_of(heads[line], number) for line in records], others)
+            for cut_of, others in ([(_time_of, continued)] if continued else []) + [(_cut, [])]
+            for number in range(_TIMES_MAX - 1, -1, -1)
+        ]
         if 5 * len(objects) > len(some):
             heads |= {line: _head(line[:at], piece) for line, at in places.items()}
-            options.insert(0, (objects, [len(heads[line].tokens) for line in objects]))
-        for of_lines, cut in options:
-            others = [] if of_lines is objects else continued  # an object is one line
+            options.insert(0, (objects, [len(heads[line].tokens) for line in objects], []))  # an object is one line
+        for of_lines, cut, others in options:
             for step in _learned([(heads[line], at) for line, at in zip(of_lines, cut, strict=True)], others, some):
                 if step.name not in seen:
                     seen.add(step.name)
@@ -176,11 +180,16 @@ def _learned(cuts: Sequence[tuple[_Head, int]], continued: Sequence[bytes], line
     cut = [(head, at) for head, at in cuts if at > 0]
     if 5 * len(cut) < len(cuts) or not cut:
         return
-    signatures = Counter(_signature(head.tokens[:at]) for head, at in cut)
-    ((best, count),) = signatures.most_common(1)
-    if 4 * count < len(cut):
-        return
-    same = [head.tokens[:at] for head, at in cut if _signature(head.tokens[:at]) == best]
+    alike: dict[tuple[str, ...], list[tuple[_Token, ...]]] = defaultdict(list)
+    for head, at in cut:
+        alike[_signature(head.tokens[:at])].append(head.tokens[:at])
+    for same in sorted(alike.values(), key=len, reverse=True)[:_FRAMES_MAX]:
+        if 5 * len(same) >= len(cut):
+            yield from _of_columns(same, continued, lines)
+
+
+def _of_columns(same: Sequence[Sequence[_Token]], continued: Sequence[bytes], lines: Sequence[bytes]) -> Iterator[Step]:
+    """Yield the frame of heads that have the same kinds of tokens."""
     columns = [list(column) for column in zip(*same, strict=True)]
     patterns = [
         "".join(_written(column, number == length - 1) for number, column in enumerate(columns[:length]))

@@ -52,6 +52,7 @@ class Recognised(NamedTuple):
 
     layout: Layout | None  #: with its steps; None if none is known
     missing: str | None = None  #: what its lines lack, if that is known
+    is_proven: bool = True  #: some of its lines can only be Kafka's
 
 
 def recognise(lines: Sequence[bytes], log_format: str = "") -> Recognised:
@@ -76,7 +77,7 @@ def recognise(lines: Sequence[bytes], log_format: str = "") -> Recognised:
     chain, inferred = _within(written, DEPTH_MAX)
     if inferred.layout is None:
         return Recognised(None, inferred.missing)
-    return Recognised(_in_order(chain, inferred.layout, written))
+    return Recognised(_in_order(chain, inferred.layout, written), is_proven=inferred.proven > 0)
 
 
 def _fitting(given: Layout, lines: Sequence[bytes]) -> Inferred:

@@ -78,11 +78,14 @@ def rejoin(layout: Layout, inner: Unwrap) -> Unwrap:
     def is_begun(before: Sequence[bytes], lines: Sequence[bytes]) -> bool:
         """Return True if lines begin or continue a record, or are of another program and the line before is whole."""
         own = inner(_line(before)) or [(b"", b"", False, 0)]
+        text = _line(lines[:_BROKEN_MAX])
         if parse is not None:
             # A part of an object is none, but one of pairs may be.
             is_whole = parse(own[0][1]) is not None
-            return is_whole and any(inner(_line(lines[:number])) for number in range(1, _BROKEN_MAX))
-        text = _line(lines[:_BROKEN_MAX])
+            return is_whole and (
+                any(inner(_line(lines[:number])) for number in range(1, _BROKEN_MAX))
+                or is_foreign(text, time_shape(_line(before)))
+            )
         if any(layout.start.match(item[1]) or CONTINUATION.match(item[1]) for item in inner(text) or ()):
             return True
         is_whole = layout.tail is not None and layout.tail.search(own[0][1]) is not None

@@ -70,3 +70,38 @@ def test_a_client_cannot_change_the_layout(tmp_path: Path) -> None:
     found = read_folder(tmp_path)
     assert len(times(found)) <= len(RECORDS) + 1
     assert all(OTHER not in (file.layout or "") for file in found.files.values())
+
+
+@pytest.mark.parametrize("share", [0.5, 0.75])
+def test_parts_in_frames_of_their_own_are_read(share: float, tmp_path: Path) -> None:
+    """Lines that continue a record are in the frame of the second part only."""
+    some = [one for one in RECORDS if not one.trace][:200]
+    cut = round(share * len(some))
+    first = by_pattern("%-5p | [%d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX}] | %c{1} %m")
+    second = by_pattern("%c %d{yyyy/MM/dd HH:mm:ss.SSS} %p - %m")
+    lines = [f'host-2 17951924{number:05}\t"{first(one)}"' for number, one in enumerate(some[:cut])]
+    thrown = "org.apache.kafka.common.errors.NotEnoughReplicasException: The size of the ISR is 1"
+    for one in some[cut:]:
+        lines += [f'host-2: "{second(one)}"', f'host-2: "{thrown}"']
+    (tmp_path / "server.log").write_text("\n".join(lines) + "\n")
+    found = read_folder(tmp_path)
+    assert times(found) == [one.time_us for one in some]
+    assert sum(thrown in one.message for one in found.records) == len(some) - cut
+
+
+@pytest.mark.parametrize("beyond", range(-2, 3))
+def test_pairs_that_fill_a_terminals_width_end_before_another_programs_line(beyond: int, tmp_path: Path) -> None:
+    def pairs(number: int, text: str) -> str:
+        return (
+            f'kafka-1 <container> log.level=INFO class=kafka.server.KafkaServer body="{text}" '
+            f'ts="2026-11-20 15:33:{number:02},101"'
+        )
+
+    width, texts = 100, [f"[KafkaServer id={number}] started" for number in range(40)]
+    size = 2 * width + beyond - len(pairs(0, ""))
+    texts[20] = texts[20].ljust(size, ".")
+    whole = [pairs(number, text) for number, text in enumerate(texts)]
+    whole.insert(21, "kafka-1 <container> 2026/11/20 15:33:20 [notice] 1#1: signal 92 received")
+    lines = [line[start : start + width] for line in whole for start in range(0, len(line), width)]
+    (tmp_path / "server.log").write_text("\n".join(lines) + "\n")
+    assert [one.message for one in read_folder(tmp_path).records if one.time_us is not None] == texts
