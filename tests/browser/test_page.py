@@ -376,8 +376,10 @@ def test_an_incident_leads_to_its_lines_and_commands(page: Browser) -> None:
     page.click(".card p > a")
     page.wait("document.querySelector('#in-incidents .line')")
     assert "3/server.log" in page.run("return document.querySelector('#in-incidents .line').innerText")
-    assert commands(page, "#in-incidents")[0].startswith("highwater compare 2026-11-20T14:04:43Z..2026-11-20T14:05:00Z")
-    assert [row[0].split()[-1] for row in cells(page, "incidents")] == ["major", "critical", "info"]
+    assert commands(page, "#in-incidents")[0].startswith(
+        "highwater trace partition orders-3 --from 2026-11-20T14:04:55Z"
+    )
+    assert [row[0][2:] for row in cells(page, "incidents")] == ["AT RISK", "REJECTED", "NOTE"]
     drag(page, 3, 4)
     assert len(cells(page, "incidents")) == 3
     page.run("DATA.incidents[0].end_time = DATA.incidents[0].start_time; drawSections(false)")
@@ -399,13 +401,32 @@ def test_a_summary_has_nothing_in_it_that_can_be_pressed(page: Browser) -> None:
     assert page.run("return [...document.querySelectorAll('th')].filter((one) => !one.textContent.trim()).length") == 0
 
 
-def test_rules_that_judge_nothing_are_folded(browser: Browser, tmp_path: Path) -> None:
-    rules = (sample.rule(), *(sample.rule(name, applicable=False) for name in ("hw-above-isr", "isr-shrink-late")))
+def test_rules_that_were_kept_or_judge_nothing_are_folded(browser: Browser, tmp_path: Path) -> None:
+    idle = (sample.rule(name, applicable=False) for name in ("hw-above-isr", "isr-shrink-late"))
+    rules = (sample.rule(verdict="violated", cases=1), sample.rule("hw-regression"), *idle)
     show(browser, tmp_path, sample_detail.detailed(sample.report(rules=rules)))
     assert [row[0].split()[-1] for row in cells(browser, "rules")] == ["committed-data-lost"]
-    folded = "document.querySelector('#in-rules > details')"
-    assert "Not applicable: 2 rules" in browser.run(f"return {folded}.innerText")
-    assert not browser.run(f"return {folded}.open")
+    folded = "[...document.querySelectorAll('#in-rules > details')]"
+    heads = browser.run(f"return {folded}.map((one) => one.querySelector('summary').innerText)")
+    assert heads[0] == "Kept: 1 rule"
+    assert heads[1].startswith("Not applicable: 2 rules")
+    assert browser.run(f"return {folded}.some((one) => one.open)") is False
+    assert browser.complaints() == []
+
+
+def test_one_click_shows_times_of_the_browser_s_zone(browser: Browser, tmp_path: Path) -> None:
+    show(browser, tmp_path, sample_detail.detailed(sample.audited()))
+    shown = "return document.querySelector('.about').innerText"
+    before = browser.run(shown)
+    assert "2026-11-20 14:05:00 to 14:06:00 UTC" in before
+    assert " ago)" in before or "(now)" in before
+    browser.run("Date.prototype.getTimezoneOffset = () => -345")
+    browser.click("#zone")
+    assert "2026-11-20 19:50:00 to 19:51:00 local time" in browser.run(shown)
+    assert browser.run("return document.querySelector('.card .choose').innerText").startswith("2026-11-20 19:50:00")
+    assert cells(browser, "incidents")[0][1].startswith("19:50:00")
+    browser.click("#zone")
+    assert browser.run(shown) == before
     assert browser.complaints() == []
 
 
@@ -470,7 +491,7 @@ def test_hostile_text_is_shown_as_text(browser: Browser, tmp_path: Path, text: s
     )
     assert not {"IMG", "IFRAME", "OBJECT", "BASE", "LINK"} & browser.run(elements).keys()
     assert browser.run("return document.querySelectorAll('script').length") == 2
-    assert browser.run("return document.title") == "clean: replication audit, 2026-11-20 14:05"
+    assert browser.run("return document.title") == "BROKEN: replication audit, 2026-11-20 14:05"
     odd = json.dumps(
         "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ufeff]"
     )
