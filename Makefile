@@ -31,7 +31,7 @@ help:
 	@echo "make audit [LOGS=dir]   run the audit; ends 0 whatever the verdict"
 	@echo "make test               test-unit, -spark, -audits, -mutants, -e2e, two beside each other; LANES=1 for one"
 	@echo "make test-suites        these, and test-s3, -airflow, -cluster-spark; KILLS=n, LANES=n"
-	@echo "make test-corpora       what takes minutes more: all corpora, more cuts, losses and examples"
+	@echo "make test-corpora       what takes minutes more: all corpora, more cuts, losses, values of clients and examples"
 	@echo "make airflow            Airflow, in .venv-airflow"
 	@echo "make test-airflow       runs the DAGs on it"
 	@echo "make test-browser       clicks through report.html in Chromium; skips where there is none"
@@ -112,9 +112,15 @@ test-mutants: setup
 test-e2e: setup
 	$(PYTEST) tests/e2e tests/crash
 
+# Corpora beside this checkout, and small ones whose verdict is violated.
+SHARED := $(patsubst %/broker-1,%,$(wildcard ../shared/corpora/*/broker-1))
+VIOLATED := $(filter %/kip101 %/lib-0.9 %/kraft37-disk,$(SHARED))
+
 test-corpora: setup
 	$(BIN)/python -m pytest -m long --durations=10 tests/unit tests/spark
 	HIGHWATER_EXAMPLES=all $(PYTEST) tests/unit
+	$(if $(SHARED),$(BIN)/python -m tests.bench.client_values $(SHARED))
+	$(if $(VIOLATED),$(BIN)/python -m tests.bench.losses $(VIOLATED) --cases 5)
 
 # Needs Chromium and ChromeDriver, of the same version; no package of Python's.
 test-browser: setup

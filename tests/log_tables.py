@@ -6,6 +6,7 @@ Tables of gold that the replay fills are not there, so rules find at most what a
 from __future__ import annotations
 
 import gzip
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -169,7 +170,7 @@ def write_logs(logs: Iterable[LogTables], whole: Iterable[LogTables], corpus: Pa
     """
     starts = {_id(log): [*log.lines.column("byte_offset").to_pylist(), None] for log in whole}
     for log in logs:
-        path = folder / Path(log.path.removesuffix(".gz")).relative_to(corpus.absolute())
+        path = folder / Path(log.path.removesuffix(".gz")).relative_to(os.path.abspath(corpus))
         path.parent.mkdir(parents=True, exist_ok=True)
         content = log.content
         if log.changed is None:
