@@ -107,3 +107,18 @@ def test_a_value_moves_no_broker_to_another_cluster(verb: Verb, tmp_path: Path) 
     assert [(part["cluster_id"], part["verdict"]) for part in ended.report["clusters"]] == [
         (CLUSTER_ID.decode(), "violated")
     ]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not available(), reason="the large corpora are not beside this checkout")
+def test_a_broker_that_whole_forged_records_move_leaves_no_cluster_clean(verb: Verb, tmp_path: Path) -> None:
+    """Both clusters lack brokers that their logs name."""
+    folder = copy_of(CORPORA / CORPUS, tmp_path / "logs")
+    record = f"INFO Cluster ID = {'A' * 22} (kafka.server.KafkaServer)"
+    value = VALUES["balanced"].replace("INFO Loading logs. (kafka.log.LogManager)", record)
+    on("server", without(rb"Cluster ID"), 2)(folder)
+    on("server", forged(value), 2)(folder)
+    ended = verb(tmp_path, "audit", folder)
+    assert ended.code == 1, ended.err
+    verdicts = {part["cluster_id"]: part["verdict"] for part in ended.report["clusters"]}
+    assert verdicts == {CLUSTER_ID.decode(): "violated", "A" * 22: "inconclusive"}
