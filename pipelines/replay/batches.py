@@ -114,7 +114,7 @@ class BatchLog:
             if batch.rolled_at is not None:
                 self._rolls.append(batch)
             elif batch.carriers is None:
-                yield self._wake(batch)
+                yield self._make_wake(batch)
         self.uncommitted.clear()
         self._rolling = None
 
@@ -140,7 +140,7 @@ class BatchLog:
             placed: offset of a marker, derived from the offsets around it.
         """
         estimated = event.offset is None or event.offset < 0
-        shown = self._shown_by(event)
+        shown = self._take_inferred(event)
         counted = self.end_offset if placed is None else placed
         base = event.offset if event.offset is not None and not estimated else counted
         if shown is not None and estimated:
@@ -271,7 +271,7 @@ class BatchLog:
         self._insert(batch)
         self._inferred.append(batch)
 
-    def _shown_by(self, event: Event) -> Batch | None:
+    def _take_inferred(self, event: Event) -> Batch | None:
         """Remove and return the inferred append that this request made. Followers had proven it before."""
         for batch in self._inferred:
             if batch.deferred or not batch.estimated:
@@ -306,12 +306,12 @@ class BatchLog:
             batch.committed_highest_us = passed_us
             if batch.base_offset >= self._started_at:  # else it was passed before the epoch began
                 self._check(max(batch.committed_lowest_us, self._since_us), passed_us)
-            first_open = self._first_open()
+            first_open = self._find_first_open()
             batch.unstable = first_open is not None and first_open <= batch.base_offset
             if batch.carriers is None:
-                yield self._wake(batch)
+                yield self._make_wake(batch)
             if batch.control and batch.producer is not None:
-                yield from self._stable(batch, passed_us)
+                yield from self._end_transaction(batch, passed_us)
 
     def _check(self, lowest_us: int, highest_us: int) -> None:
         """Record that an append, or a high watermark move, had the fetches of the partition checked."""
@@ -340,18 +340,18 @@ class BatchLog:
         for batch in self._inferred:
             done_us = batch.committed_highest_us
             if now_us is None or (done_us is not None and done_us + _SETTLE_US <= now_us):
-                yield self._wake(batch)
+                yield self._make_wake(batch)
             else:
                 still.append(batch)
         self._inferred = still
 
-    def _stable(self, marker: Batch, highest_us: int) -> Iterator[Wake]:
+    def _end_transaction(self, marker: Batch, highest_us: int) -> Iterator[Wake]:
         """Yield a wake if a replicated marker moves the last stable offset past its transaction."""
         ended = self._ended.get(marker.producer or "")
         if ended is None or ended[1] != marker.base_offset:
             return
         del self._ended[marker.producer or ""]
-        first_open = self._first_open()
+        first_open = self._find_first_open()
         if first_open is None or first_open > (marker.base_offset if ended[0] is None else ended[0]):
             began_here = marker.producer in self._begin_here or self._leads_from == 0
             yield Wake(
@@ -364,7 +364,7 @@ class BatchLog:
             )
         self._begin_here.add(marker.producer or "")
 
-    def _wake(self, batch: Batch) -> Wake:
+    def _make_wake(self, batch: Batch) -> Wake:
         lowest_us, highest_us = batch.appended_lowest_us, batch.appended_highest_us
         carrier, without = None, None
         if batch.carriers is not None:
@@ -386,7 +386,7 @@ class BatchLog:
             without_carrier_us=without,
         )
 
-    def _first_open(self) -> int | None:
+    def _find_first_open(self) -> int | None:
         """Return the first offset of the oldest transaction that is open or has an unreplicated marker, or None."""
         ended = (marker if first is None else first for first, marker in self._ended.values())
         return min((*self._open.values(), *ended), default=None)

@@ -53,7 +53,7 @@ def stepped_down_us(
     instants: dict[tuple[Place, str], list[int]] = defaultdict(list)
     for move in moves:
         instants[move.place, move.action].append(move.time_us)
-    moved = [_moved_us(time_us, place, instants, starts_us) for time_us, place in followers]
+    moved = [_find_move_us(time_us, place, instants, starts_us) for time_us, place in followers]
     # A change begins with a follower that comes after all fetchers of the change before it.
     changes: list[int] = []
     last_us: int | None = None
@@ -69,7 +69,7 @@ def stepped_down_us(
     return [None if moved_us is None else by_change[change] for change, moved_us in zip(changes, moved, strict=True)]
 
 
-def _moved_us(
+def _find_move_us(
     time_us: int, place: Place, instants: dict[tuple[Place, str], list[int]], starts_us: Sequence[int]
 ) -> int | None:
     """Return when a new follower's fetcher was added, or else removed, in the same incarnation. None if unknown."""
@@ -152,27 +152,27 @@ class BrokerAccount:
             lines: in time order. Lines of kind `BEGUN` come first.
         """
         for time_us, of_instant in groupby(lines, key=attrgetter("time_us")):
-            yield from self._instant(time_us, list(of_instant))
-        yield from self._steps_down()
+            yield from self._fold_instant(time_us, list(of_instant))
+        yield from self._release_followers()
         for place, partition in self._partitions.items():
             yield from self._end(place, partition)
-            yield from self._unrefused(place, partition.change, None)
+            yield from self._assume_commit(place, partition.change, None)
 
-    def _instant(self, time_us: int, lines: list[BrokerLine]) -> Iterator[Placed]:
+    def _fold_instant(self, time_us: int, lines: list[BrokerLine]) -> Iterator[Placed]:
         """Yield the events of one instant. Only its ISR changes are ordered among themselves."""
         if self._followers and time_us > self._followers[-1][1].time_us + STEP_DOWN_MAX_US:
-            yield from self._steps_down()
+            yield from self._release_followers()
         by_source: dict[str, list[BrokerLine]] = {}
         # A line in two files counts once: a change must not seem to be followed by itself.
         for line in dict.fromkeys(lines):
             by_source.setdefault(line.source, []).append(line)
         for line in by_source.get(BEGUN, ()):
             if line.leader_epoch is not None:
-                self._of(line).begun_epochs.add(line.leader_epoch)
+                self._get_partition(line).begun_epochs.add(line.leader_epoch)
         lives = {line.what for line in by_source.get(LIFE, ())}
         if "stopping_replicas" in lives:
             self._stopping_us = time_us
-        yield from self._leaderships(by_source.get(LEADERSHIP, []))
+        yield from self._fold_leaderships(by_source.get(LEADERSHIP, []))
         if self._followers:
             self._moves += [_move(line) for line in by_source.get(FETCHER, ())]
         if "starting" in lives:
@@ -182,7 +182,7 @@ class BrokerAccount:
         for line in by_source.get(ISR_CHANGE, ()):
             yield from self._change(line)
 
-    def _leaderships(self, lines: list[BrokerLine]) -> Iterator[Placed]:
+    def _fold_leaderships(self, lines: list[BrokerLine]) -> Iterator[Placed]:
         by_place: dict[Place, list[BrokerLine]] = {}
         for line in lines:
             by_place.setdefault(_place(line), []).append(line)
@@ -195,16 +195,16 @@ class BrokerAccount:
                 if line.replicas is not None:
                     partition.assigned = _Assigned(line.replicas, line.adding or (), line.removing or ())
             for line in of_partition:
-                for own_line in self._own_lines(partition, line):
+                for own_line in self._yield_own_lines(partition, line):
                     yield from self._state(place, partition, own_line)
-                yield from self._replaced(place, partition, line)
+                yield from self._end_namesake(place, partition, line)
                 if line.what in _OWN_ROLES and line.removing is not None:
                     partition.removing = line.removing
             for line in of_partition:
                 if line.what == "stopped":
-                    yield from self._stopped(place, partition, line.time_us)
+                    yield from self._stop_replica(place, partition, line.time_us)
 
-    def _own_lines(self, partition: _Partition, line: BrokerLine) -> Iterator[BrokerLine]:
+    def _yield_own_lines(self, partition: _Partition, line: BrokerLine) -> Iterator[BrokerLine]:
         """Yield the line as the broker's own, completed from the requests that the broker received.
 
         Up to 2.5 a broker logs each LeaderAndIsr request with the whole state at its default level
@@ -244,14 +244,14 @@ class BrokerAccount:
             high_watermark=line.high_watermark,
             isr=line.isr,
             controller=True,
-            replicas=len(_replicas(partition.assigned, line)) or None,
+            replicas=len(_derive_replicas(partition.assigned, line)) or None,
         )
         if kind == e.LEADER_END:
             self._followers.append((place, event))
         else:
             yield place, event
 
-    def _steps_down(self) -> Iterator[Placed]:
+    def _release_followers(self) -> Iterator[Placed]:
         """Yield the new followers that waited for the lines of their fetchers."""
         followers = [(event.time_us, place) for place, event in self._followers]
         instants = stepped_down_us(followers, self._moves, self._starts_us)
@@ -268,15 +268,15 @@ class BrokerAccount:
             if partition.is_led:
                 yield place, e.Event(time_us, e.LEADER_END, time_us)
 
-    def _replaced(self, place: Place, partition: _Partition, line: BrokerLine) -> Iterator[Placed]:
+    def _end_namesake(self, place: Place, partition: _Partition, line: BrokerLine) -> Iterator[Placed]:
         """Yield the unlogged end of a replica whose broker leads a topic with the same name and a new id (KIP-516)."""
         if line.topic_id is None or line.what not in ("leader_start", "leader_update"):
             return
         if partition.topic_id not in (None, line.topic_id):
-            yield place, _ended(line.time_us, line.time_us, moved=False)
+            yield place, _make_end(line.time_us, line.time_us, moved=False)
         partition.topic_id = line.topic_id
 
-    def _stopped(self, place: Place, partition: _Partition, time_us: int) -> Iterator[Placed]:
+    def _stop_replica(self, place: Place, partition: _Partition, time_us: int) -> Iterator[Placed]:
         """Record that a replica leaves the broker, because its topic is deleted or a reassignment moves it away.
 
         The broker does not become a follower first. It removes the partition from its map, answers what waits, and
@@ -297,20 +297,20 @@ class BrokerAccount:
     def _end(self, place: Place, partition: _Partition) -> Iterator[Placed]:
         if partition.ending is not None:
             ending = partition.ending
-            yield place, _ended(ending.earliest_us, ending.time_us, ending.moved)
+            yield place, _make_end(ending.earliest_us, ending.time_us, ending.moved)
 
     def _change(self, line: BrokerLine) -> Iterator[Placed]:
         """Yield the ISR changes that a leader committed or proposes."""
         place = _place(line)
         partition = self._partitions.setdefault(place, _Partition())
-        yield from self._unrefused(place, partition.change, line)
+        yield from self._assume_commit(place, partition.change, line)
         partition.change = line
         if line.what == "committed":
-            yield place, _isr_event(line, e.ISR_UPDATE, line.isr)
+            yield place, _make_isr_event(line, e.ISR_UPDATE, line.isr)
         elif line.what == "shrink":
-            yield place, _isr_event(line, e.ISR_PROPOSAL, line.previous_isr)
+            yield place, _make_isr_event(line, e.ISR_PROPOSAL, line.previous_isr)
 
-    def _unrefused(self, place: Place, change: BrokerLine | None, answer: BrokerLine | None) -> Iterator[Placed]:
+    def _assume_commit(self, place: Place, change: BrokerLine | None, answer: BrokerLine | None) -> Iterator[Placed]:
         """Yield the commit of an ISR change that was not refused.
 
         Up to 2.3 a leader logs the intent and a refusal by ZooKeeper, but not the commit (``Partition.updateIsr``, INFO
@@ -322,9 +322,9 @@ class BrokerAccount:
             return
         is_answer = answer is not None and answer.what in ("refused", "committed")
         if answer is None or not is_answer or answer.time_us - change.time_us > _ANSWERED_US:
-            yield place, _isr_event(change, e.ISR_UPDATE, change.isr)
+            yield place, _make_isr_event(change, e.ISR_UPDATE, change.isr)
 
-    def _of(self, line: BrokerLine) -> _Partition:
+    def _get_partition(self, line: BrokerLine) -> _Partition:
         return self._partitions.setdefault(_place(line), _Partition())
 
 
@@ -347,7 +347,7 @@ def _move(line: BrokerLine) -> Move:
     return Move(line.time_us, _place(line), line.what or "")
 
 
-def _isr_event(line: BrokerLine, kind: str, isr: tuple[int, ...] | None) -> e.Event:
+def _make_isr_event(line: BrokerLine, kind: str, isr: tuple[int, ...] | None) -> e.Event:
     return e.Event(
         line.time_us,
         kind,
@@ -359,7 +359,7 @@ def _isr_event(line: BrokerLine, kind: str, isr: tuple[int, ...] | None) -> e.Ev
     )
 
 
-def _ended(earliest_us: int, time_us: int, moved: bool) -> e.Event:
+def _make_end(earliest_us: int, time_us: int, moved: bool) -> e.Event:
     """Return the end of a replica, with the error code that waiting requests get.
 
     Source: ``ReplicaManager.getPartitionOrError``, KAFKA-9198; ``DelayedProduce.tryComplete`` case A.
@@ -368,7 +368,7 @@ def _ended(earliest_us: int, time_us: int, moved: bool) -> e.Event:
     return e.Event(time_us, e.LEADER_END, earliest_us, error_code=error)
 
 
-def _replicas(assigned: _Assigned | None, line: BrokerLine) -> tuple[int, ...]:
+def _derive_replicas(assigned: _Assigned | None, line: BrokerLine) -> tuple[int, ...]:
     """Return the replicas assigned as of a line, as the broker's log shows them. Empty if unknown.
 
     Lines that start an epoch name only the added and removed replicas. So the assignment comes from the last line that

@@ -63,30 +63,34 @@ def leaderships(rows: pa.RecordBatch) -> Batches:
     """Yield rows of ``silver.leader_and_isr``, and again first the rows in which the broker takes up an epoch."""
     names = LEADERSHIP_COLUMNS[6:16]
     adding = {"adding": rows.column("adding_replicas"), "removing": rows.column("removing_replicas")}
-    yield _lines(rows, LEADERSHIP, rows.column("role"), **{name: rows.column(name) for name in names}, **adding)
+    yield _make_lines(rows, LEADERSHIP, rows.column("role"), **{name: rows.column(name) for name in names}, **adding)
     starts = rows.filter(is_in(rows.column("role"), ("leader_start", "follower_start")))
     epochs = {name: starts.column(name) for name in ("topic", "partition", "leader_epoch")}
-    yield _lines(starts, BEGUN, starts.column("role"), **epochs, time_us=-1)
+    yield _make_lines(starts, BEGUN, starts.column("role"), **epochs, time_us=-1)
 
 
 def isr_changes(rows: pa.RecordBatch) -> Batches:
     """Yield rows of ``silver.isr_changes``."""
-    yield _lines(rows, ISR_CHANGE, rows.column("change"), **{name: rows.column(name) for name in CHANGE_COLUMNS[6:]})
+    yield _make_lines(
+        rows, ISR_CHANGE, rows.column("change"), **{name: rows.column(name) for name in CHANGE_COLUMNS[6:]}
+    )
 
 
 def fetcher_moves(rows: pa.RecordBatch) -> Batches:
     """Yield rows of ``silver.fetcher_events`` in which a partition is added to a fetcher or removed from it."""
     rows = rows.filter(is_in(rows.column("action"), ("added", "removed")))
-    yield _lines(rows, FETCHER, rows.column("action"), topic=rows.column("topic"), partition=rows.column("partition"))
+    yield _make_lines(
+        rows, FETCHER, rows.column("action"), topic=rows.column("topic"), partition=rows.column("partition")
+    )
 
 
 def lives(rows: pa.RecordBatch) -> Batches:
     """Yield rows of ``silver.broker_lifecycle``: starts of brokers, and the begin of stopping replicas."""
     rows = rows.filter(is_in(rows.column("event"), ("starting", "stopping_replicas")))
-    yield _lines(rows, LIFE, rows.column("event"))
+    yield _make_lines(rows, LIFE, rows.column("event"))
 
 
-def _lines(rows: pa.RecordBatch, source: str, what: pa.Array, **values: Value) -> pa.RecordBatch:
+def _make_lines(rows: pa.RecordBatch, source: str, what: pa.Array, **values: Value) -> pa.RecordBatch:
     place = {name: rows.column(name) for name in ("cluster_id", "broker_id", "file_id", "byte_offset")}
     given = {"time_us": micros(rows.column("time")), "source": source, "what": what, **values}
     lines = shaped(SCHEMA, rows.num_rows, {**place, **given})

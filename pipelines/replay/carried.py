@@ -83,7 +83,7 @@ def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Repla
         fingerprint: of code, rules and configuration. State with another fingerprint is not reused.
         lag_us: distance from the end of a log within which its replay is not final, microseconds.
     """
-    files = _parsed_files(premises)
+    files = _list_parsed_files(premises)
     runs = runs_of(lake)
     known = {file_id for run in runs for file_id in run.file_ids}
     new_files: dict[Broker, list[str]] = defaultdict(list)
@@ -95,13 +95,13 @@ def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Repla
     # A request's line is logged after the facts that it proves, so a request log decides how far the log is complete.
     last = {broker: by_kind.get(True, by_kind.get(False, 0)) for broker, by_kind in ends.items()}
     last_seals = runs[0].seals if runs else {}
-    earliest = _earliest(lake, new_files, files, last_seals) if known else {}
+    earliest = _find_earliest(lake, new_files, files, last_seals) if known else {}
     is_late = any(broker in last_seals and us < last_seals[broker].sealed_us for broker, us in earliest.items())
     pinned = pinned_runs(lake, {cluster_id for cluster_id, _ in last})
     pins = pinned_seals(runs, pinned)
     there = with_folds(lake) if is_late else None
     begins = starts(last, runs, fingerprint, folds_shape(), earliest, premises.digest, lag_us, pins, there)
-    for broker in _named_since(lake, premises, runs, begins):
+    for broker in _find_renamed(lake, premises, runs, begins):
         begins[broker] = not_before(Start(None, None, CONFIGURATION, is_first=True), pins.get(broker))
     seals = {broker: start.seal for broker, start in begins.items() if start.seal is not None}
     until = {}
@@ -109,11 +109,11 @@ def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Repla
         seal = seals.get(broker)
         until[broker] = seal_us(last_us, lag_us, seal.sealed_us if seal else None)
     logs_end = {broker: max(by_kind.values()) for broker, by_kind in ends.items()}
-    window = ReplayWindow(seals, until, logs_end, _carried(lake, begins))
+    window = ReplayWindow(seals, until, logs_end, _locate_state(lake, begins))
     return ReplayPlan(window, begins, new_files, last, runs, pinned)
 
 
-def _parsed_files(premises: Premises) -> list[tuple[str, Broker, bool, int, int]]:
+def _list_parsed_files(premises: Premises) -> list[tuple[str, Broker, bool, int, int]]:
     """Return (file, broker, whether it is a request log, first and last time) of the files that silver holds."""
     return [
         (file.file_id, (file.cluster_id, file.broker_id), file.kind == REQUEST_FILE, file.first_us, file.last_us)
@@ -122,7 +122,7 @@ def _parsed_files(premises: Premises) -> list[tuple[str, Broker, bool, int, int]
     ]
 
 
-def _earliest(
+def _find_earliest(
     lake: Lake,
     new_files: Mapping[Broker, list[str]],
     files: list[tuple[str, Broker, bool, int, int]],
@@ -144,7 +144,7 @@ def _earliest(
         return earliest
     looked_at = sorted(file_id for broker in going_on for file_id in new_files[broker])
     since = min(earliest[broker] for broker in going_on)
-    for broker, taken_up_us in _taken_up(lake, looked_at, since).items():
+    for broker, taken_up_us in _find_first_requests(lake, looked_at, since).items():
         earliest[broker] = min(earliest.get(broker, taken_up_us), taken_up_us)
     for broker, silent_us in silence_starts(
         lake, looked_at, {broker: seals[broker].sealed_us for broker in going_on}
@@ -153,12 +153,12 @@ def _earliest(
     return earliest
 
 
-def _taken_up(lake: Lake, file_ids: Sequence[str], since_us: int) -> dict[Broker, int]:
+def _find_first_requests(lake: Lake, file_ids: Sequence[str], since_us: int) -> dict[Broker, int]:
     """Return when the first request in the files was dequeued, by broker. No line is older than `since_us`."""
 
     def first(rows: pa.RecordBatch) -> pa.RecordBatch:
         rows = rows.filter(both(pc.is_valid(rows.column("broker_id")), is_in(rows.column("file_id"), file_ids)))
-        return _least(rows, micros(rows.column("dequeued_time")))
+        return _take_least(rows, micros(rows.column("dequeued_time")))
 
     columns = ("file_id", *_BROKER, "dequeued_time")
     written = pc.field("time") >= instant(since_us)
@@ -166,11 +166,11 @@ def _taken_up(lake: Lake, file_ids: Sequence[str], since_us: int) -> dict[Broker
     if rows is None:
         return {}
     table = rows.toArrow()
-    least = _least(table, table.column("time_us")).to_pylist()
+    least = _take_least(table, table.column("time_us")).to_pylist()
     return {(row["cluster_id"], row["broker_id"]): row["time_us"] for row in least}
 
 
-def _least(rows: pa.RecordBatch | pa.Table, time_us: pa.Array) -> pa.RecordBatch:
+def _take_least(rows: pa.RecordBatch | pa.Table, time_us: pa.Array) -> pa.RecordBatch:
     table = pa.table({**{name: rows.column(name) for name in _BROKER}, "time_us": time_us})
     least = table.group_by(list(_BROKER)).aggregate([("time_us", "min")]).rename_columns(_LEAST.names)
     return one_batch(least)
@@ -200,7 +200,7 @@ def silence_starts(lake: Lake, file_ids: Sequence[str], sealed_us: Mapping[Broke
     return earliest
 
 
-def _named_since(
+def _find_renamed(
     lake: Lake, premises: Premises, runs: Sequence[StoredRun], begins: Mapping[Broker, Start]
 ) -> set[Broker]:
     """Return the brokers with partitions replayed under a topic id whose name is known now."""
@@ -218,7 +218,7 @@ def _named_since(
     }
 
 
-def _carried(lake: Lake, begins: Mapping[Broker, Start]) -> CarriedFolds | None:
+def _locate_state(lake: Lake, begins: Mapping[Broker, Start]) -> CarriedFolds | None:
     """Locate the saved state of the checkpoint that each broker resumes from. None if no broker resumes."""
     folds = {broker: start.folds_run for broker, start in begins.items() if start.folds_run is not None}
     if not folds:
@@ -238,31 +238,33 @@ def write_folds(lake: Lake, plan: ReplayPlan, replayed: Replayed, stamp: str) ->
     # Partitions of brokers without a seal are never final.
     left = OpenRows(frozenset(window.until), sessions, waiting)
     partitions, ground = replayed.partitions, replayed.ground.tables
-    of_outcomes = partial(_rows, of_rows=left.outcomes, kind=state.OUTCOME, run_number=number)
-    of_carried_outcomes = partial(_rows, of_rows=left.carried_outcomes, kind=state.OUTCOME, run_number=number)
+    of_outcomes = partial(_convert_rows, of_rows=left.outcomes, kind=state.OUTCOME, run_number=number)
+    of_carried_outcomes = partial(_convert_rows, of_rows=left.carried_outcomes, kind=state.OUTCOME, run_number=number)
     readings = [
         partitions.reading(partition_worker.FOLDS, by_batch(carried_folds, state.PARTITION, number)),
         partitions.reading(partition_worker.OUTCOMES, by_batch(of_outcomes)),
         *window.carried_of(state.OUTCOME, by_batch(of_carried_outcomes)),
         replayed.operations.reading(session_worker.FOLDS, by_batch(carried_folds, state.SESSION, number)),
         ground.reading(LAST_FETCHES, by_batch(carried_rows, state.CONNECTION, number)),
-        ground.reading(WATCHES, by_batch(partial(_rows, of_rows=left.watches, kind=state.WATCH, run_number=number))),
+        ground.reading(
+            WATCHES, by_batch(partial(_convert_rows, of_rows=left.watches, kind=state.WATCH, run_number=number))
+        ),
     ]
-    wakes = carried_rows(_wakes(lake, window, partitions, left), state.WAKE, number)
-    driver_rows = [_evidences(plan, replayed), pa.Table.from_batches([wakes])]
+    wakes = carried_rows(_select_wakes(lake, window, partitions, left), state.WAKE, number)
+    driver_rows = [_serialize_evidence(plan, replayed), pa.Table.from_batches([wakes])]
     files = write_in_tasks(lake, FOLDS, readings)
     table = pa.concat_tables([some.cast(FOLDS.arrow_schema) for some in driver_rows])
     files += lake.write_rows(FOLDS, table)
     lake.replace_part(FOLDS, files, replaced_folds(plan.runs, plan.pinned), stamp)
 
 
-def _rows(
+def _convert_rows(
     rows: pa.RecordBatch, of_rows: Callable[[pa.RecordBatch], pa.RecordBatch], kind: str, run_number: int
 ) -> pa.RecordBatch:
     return carried_rows(of_rows(rows), kind, run_number)
 
 
-def _wakes(lake: Lake, window: ReplayWindow, partitions: Staged, left: OpenRows) -> pa.Table:
+def _select_wakes(lake: Lake, window: ReplayWindow, partitions: Staged, left: OpenRows) -> pa.Table:
     readings = [
         partitions.reading(partition_worker.WAKES, left.wakes),
         *window.carried_of(state.WAKE, left.carried_wakes),
@@ -271,7 +273,7 @@ def _wakes(lake: Lake, window: ReplayWindow, partitions: Staged, left: OpenRows)
     return wakes_to_carry(to_arrow_schema(LEFT_WAKES).empty_table() if rows is None else rows.toArrow())
 
 
-def _evidences(plan: ReplayPlan, replayed: Replayed) -> pa.Table:
+def _serialize_evidence(plan: ReplayPlan, replayed: Replayed) -> pa.Table:
     evidence = replayed.ground.evidence
     return rows_table(
         FOLDS,

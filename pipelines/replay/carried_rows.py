@@ -56,7 +56,7 @@ Rows = Iterator[pa.RecordBatch]
 
 def partition_states(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return the saved folds of partitions."""
-    return shaped(_PARTITION_STATES, rows.num_rows, {**_partition(rows), FROZEN: rows.column("state")})
+    return shaped(_PARTITION_STATES, rows.num_rows, {**_split_name(rows), FROZEN: rows.column("state")})
 
 
 def session_states(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -69,10 +69,10 @@ def session_states(rows: pa.RecordBatch) -> pa.RecordBatch:
 def wakes(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return the saved wakes as events, sorted before all other events of their partitions."""
     values = {"kind": CARRIED_WAKE, "rank": RANK[CARRIED_WAKE], "time_us": -1, "carried": rows.column("row")}
-    return shaped(_EVENTS, rows.num_rows, {**_partition(rows), **values})
+    return shaped(_EVENTS, rows.num_rows, {**_split_name(rows), **values})
 
 
-def _partition(rows: pa.RecordBatch) -> dict[str, pa.Array]:
+def _split_name(rows: pa.RecordBatch) -> dict[str, pa.Array]:
     place = pc.extract_regex(rows.column("name"), r"^(?P<topic>.*)-(?P<partition>\d+)$")
     return {
         "cluster_id": rows.column("cluster_id"),
@@ -84,27 +84,27 @@ def _partition(rows: pa.RecordBatch) -> dict[str, pa.Array]:
 
 def outcomes(rows: pa.RecordBatch) -> Rows:
     """Yield the saved outcomes of partitions, which are joined with later outcomes of the same requests."""
-    return produce_worker.outcomes(_loaded(rows, _OUTCOMES))
+    return produce_worker.outcomes(_load_rows(rows, _OUTCOMES))
 
 
 def last_fetches(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return the last fetch of each connection before the seal."""
-    return _connection_rows(_loaded(rows, _FETCHES), c.FETCH)
+    return _make_connection_rows(_load_rows(rows, _FETCHES), c.FETCH)
 
 
 def watches(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return the partitions that connections read before the seal."""
-    loaded = _loaded(rows, _WATCHES)
+    loaded = _load_rows(rows, _WATCHES)
     names = ["until_us" if name == "went_us" else name for name in loaded.schema.names]
-    return _connection_rows(loaded.rename_columns(names), c.WATCH)
+    return _make_connection_rows(loaded.rename_columns(names), c.WATCH)
 
 
-def _connection_rows(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
+def _make_connection_rows(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
     values = {name: rows.column(name) for name in rows.schema.names}
     return shaped(connection_rows.SCHEMA, rows.num_rows, {**values, "kind": kind, "rank": c.RANK[kind]})
 
 
-def _loaded(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def _load_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     values = [orjson.loads(text) for text in rows.column("row").to_pylist()]
     arrays = [pa.array([value.get(field.name) for value in values], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -129,23 +129,23 @@ class OpenRows:
 
     def watches(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the partitions that connections with unfinished fetches may still read."""
-        rows = self._of_brokers(rows)
+        rows = self._select_brokers(rows)
         return rows.filter(self.sessions.at_or_after(rows, pc.add(rows.column("went_us"), GONE_US))).drop_columns(
             ["until_us"]
         )
 
     def outcomes(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return final outcomes of requests that may have further outcomes."""
-        rows = self._of_brokers(_final(rows))
+        rows = self._select_brokers(_select_final(rows))
         return rows.filter(self.waiting.at_or_after(rows, rows.column("handled_us")))
 
     def carried_outcomes(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Do as `outcomes` for rows that were loaded from an earlier run."""
-        return self.outcomes(_loaded(rows, _OUTCOMES))
+        return self.outcomes(_load_rows(rows, _OUTCOMES))
 
     def wakes(self, rows: pa.RecordBatch) -> Rows:
         """Yield final wakes, without those that no fetch waits for. `wakes_left` filters them further."""
-        rows = self._of_brokers(_final(rows))
+        rows = self._select_brokers(_select_final(rows))
         committed_us = pc.max_element_wise(rows.column("appended_lowest_us"), rows.column("committed_lowest_us"))
         awaited = self.sessions.at_or_after(rows, committed_us)
         values = {name: rows.column(name) for name in rows.schema.names} | {"awaited": awaited}
@@ -154,14 +154,14 @@ class OpenRows:
 
     def carried_wakes(self, rows: pa.RecordBatch) -> Rows:
         """Do as `wakes` for rows that were loaded from an earlier run."""
-        return self.wakes(_loaded(rows, arrow_schema(KEY_TYPES | WAKE_TYPES)))
+        return self.wakes(_load_rows(rows, arrow_schema(KEY_TYPES | WAKE_TYPES)))
 
-    def _of_brokers(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _select_brokers(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         places = zip(rows.column("cluster_id").to_pylist(), rows.column("broker_id").to_pylist(), strict=True)
         return rows.filter(pa.array([place in self.brokers for place in places], pa.bool_()))
 
 
-def _final(rows: pa.RecordBatch) -> pa.RecordBatch:
+def _select_final(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return the rows before the seal. Loaded rows have no column ``final`` and are all before it."""
     if "final" not in rows.schema.names:
         return rows
@@ -171,7 +171,7 @@ def _final(rows: pa.RecordBatch) -> pa.RecordBatch:
 def wakes_left(batches: Rows) -> Rows:
     """Yield the wakes of some tasks that `wakes_to_carry` may need."""
     rows = pa.Table.from_batches(batches, _LEFT_WAKES)
-    yield from rows.take(_left(rows, with_stable=True)).to_batches()
+    yield from rows.take(_select_left(rows, with_stable=True)).to_batches()
 
 
 def wakes_to_carry(rows: pa.Table) -> pa.Table:
@@ -183,10 +183,10 @@ def wakes_to_carry(rows: pa.Table) -> pa.Table:
     Args:
         rows: rows of `LEFT_WAKES`.
     """
-    return rows.take(_left(rows, with_stable=False)).drop_columns(["awaited"])
+    return rows.take(_select_left(rows, with_stable=False)).drop_columns(["awaited"])
 
 
-def _left(rows: pa.Table, with_stable: bool) -> pa.Array:
+def _select_left(rows: pa.Table, with_stable: bool) -> pa.Array:
     names = (*_PARTITION, "wake", "wake_offset", "unstable", "awaited", "appended_lowest_us")
     *places, kinds, offsets, unstable, awaited, since_us = (rows.column(name).to_pylist() for name in names)
     partitions = list(zip(*places, strict=True))
@@ -224,7 +224,7 @@ def carried_folds(rows: pa.RecordBatch, kind: str, run_number: int) -> pa.Record
     last_us = rows.column("last_us")
     last_time = pc.if_else(pc.equal(last_us, 0), pa.scalar(None, pa.int64()), last_us)
     values = {"pending": rows.column("pending"), "last_time": last_time, "state": rows.column("frozen")}
-    return _carried(rows, kind, run_number, values)
+    return _make_state_rows(rows, kind, run_number, values)
 
 
 def carried_rows(rows: pa.RecordBatch | pa.Table, kind: str, run_number: int) -> pa.RecordBatch:
@@ -233,10 +233,12 @@ def carried_rows(rows: pa.RecordBatch | pa.Table, kind: str, run_number: int) ->
         orjson.dumps({name: value for name, value in row.items() if value is not None}).decode()
         for row in rows.to_pylist()
     ]
-    return _carried(rows, kind, run_number, {"pending": 0, "row": pa.array(texts, pa.string())})
+    return _make_state_rows(rows, kind, run_number, {"pending": 0, "row": pa.array(texts, pa.string())})
 
 
-def _carried(rows: pa.RecordBatch | pa.Table, kind: str, run_number: int, values: Mapping[str, Any]) -> pa.RecordBatch:
+def _make_state_rows(
+    rows: pa.RecordBatch | pa.Table, kind: str, run_number: int, values: Mapping[str, Any]
+) -> pa.RecordBatch:
     broker = {name: rows.column(name) for name in ("cluster_id", "broker_id")}
     if "connection" in rows.schema.names:
         name = rows.column("connection")

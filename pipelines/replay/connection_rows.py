@@ -69,7 +69,7 @@ class ConnectionReader:
         )
         both_ends = [(name, which) for name in ("line_us", "request_us") for which in ("min", "max")]
         seconds = table.group_by(["cluster_id", "broker_id", "second_us"]).aggregate(both_ends)
-        yield _rows(
+        yield _make_rows(
             seconds,
             c.SECOND,
             _NO_CONNECTION,
@@ -83,14 +83,14 @@ class ConnectionReader:
     def fetches(self, rows: pa.RecordBatch) -> Batches:
         """Yield followers' fetches, watches of all readers, and the span in which fetches are logged."""
         rows = rows.filter(pc.is_valid(rows.column("broker_id")))
-        yield from self._watches(rows)
+        yield from self._merge_watches(rows)
         rows = self.sealed.of_rows(rows, micros(rows.column("handled_time")))
         if not rows.num_rows:
             return
         table = pa.table({name: rows.column(name) for name in ("cluster_id", "broker_id", "arrival_time", "time")})
         logged = table.group_by(["cluster_id", "broker_id"]).aggregate([("arrival_time", "min"), ("time", "max")])
         span = {"from_us": micros(logged.column("arrival_time_min")), "until_us": micros(logged.column("time_max"))}
-        yield _rows(logged, c.LOGGED, _NO_CONNECTION, **span)
+        yield _make_rows(logged, c.LOGGED, _NO_CONNECTION, **span)
         rows = rows.filter(pc.greater_equal(rows.column("replica_id"), 0))
         lists = [pc.greater(pc.list_value_length(rows.column(name)), 0) for name in ("partitions", "responses")]
         arrival = micros(rows.column("arrival_time"))
@@ -98,11 +98,11 @@ class ConnectionReader:
             pc.multiply(_sum(rows, "throttle_time_ms", "response_queue_time_ms", "send_time_ms"), 1000)
         )
         sent = pc.add(micros(rows.column("completed_time")), sending_us.cast(pa.int64()))
-        yield _rows(
+        yield _make_rows(
             rows,
             c.FETCH,
             rows.column("connection"),
-            **_instants(rows),
+            **_read_instants(rows),
             replica_id=rows.column("replica_id"),
             correlation_id=rows.column("correlation_id"),
             sent_us=when(pc.or_(*lists), sent, arrival),
@@ -114,12 +114,12 @@ class ConnectionReader:
         rows = named(self.topic_names, self.sealed.of_rows(rows, micros(rows.column("handled_time"))))
         rows = rows.filter(pc.not_equal(rows.column("topic"), METADATA_TOPIC))
         same = ("replica_id", "correlation_id", "topic", "partition", "leader_epoch")
-        yield _rows(
+        yield _make_rows(
             rows,
             c.LISTED,
             rows.column("connection"),
             **{name: rows.column(name) for name in same},
-            **_instants(rows),
+            **_read_instants(rows),
             sent_us=micros(rows.column("sent_time")),
             offset=rows.column("fetch_offset"),
             high_watermark=rows.column("response_high_watermark"),
@@ -129,7 +129,7 @@ class ConnectionReader:
             size_bytes=rows.column("response_bytes"),
         )
 
-    def _watches(self, rows: pa.RecordBatch) -> Batches:
+    def _merge_watches(self, rows: pa.RecordBatch) -> Batches:
         """Yield one row per connection and partition of a batch: thousands of fetches become a few rows."""
         rows = data_fetches(self.sessions.of_rows(rows, micros(rows.column("dequeued_time"))))
         if not rows.num_rows:
@@ -140,14 +140,14 @@ class ConnectionReader:
         ends = [("arrival_time", "min"), ("time", "max")]
         asked = pa.table(rows.select(names).columns, names=names).group_by(keys).aggregate(ends)
         span = {"from_us": micros(asked.column("arrival_time_min")), "until_us": micros(asked.column("time_max"))}
-        yield _rows(asked, c.WATCH, asked.column("connection"), **span)
+        yield _make_rows(asked, c.WATCH, asked.column("connection"), **span)
         columns = {name: parts.column(name) for name in names}
         columns |= {name: parts.column(f"part.{name}") for name in ("topic", "topic_id", "partition")}
         columns["session_topic"] = first_of(columns["topic_id"], columns["topic"])
         by_partition = [*keys, "session_topic", "topic", "topic_id", "partition"]
         seen = pa.table(columns).group_by(by_partition)
         watches = seen.aggregate([("replica_id", "max"), ("isolation_level", "max"), *ends])
-        yield _rows(
+        yield _make_rows(
             watches,
             c.WATCH,
             watches.column("connection"),
@@ -173,7 +173,7 @@ def data_fetches(requests: pa.RecordBatch) -> pa.RecordBatch:
     return requests.filter(pa.array(~raft))
 
 
-def _instants(rows: pa.RecordBatch) -> dict[str, pa.Array]:
+def _read_instants(rows: pa.RecordBatch) -> dict[str, pa.Array]:
     return {
         f"{name}_us": micros(rows.column(f"{name}_time")) for name in ("arrival", "dequeued", "handled", "completed")
     }
@@ -186,6 +186,6 @@ def _sum(rows: pa.RecordBatch, *names: str) -> pa.Array:
     return total
 
 
-def _rows(rows: pa.RecordBatch | pa.Table, kind: str, connection: Value, **values: Value) -> pa.RecordBatch:
+def _make_rows(rows: pa.RecordBatch | pa.Table, kind: str, connection: Value, **values: Value) -> pa.RecordBatch:
     given = {"cluster_id": rows.column("cluster_id"), "broker_id": rows.column("broker_id"), "connection": connection}
     return shaped(SCHEMA, rows.num_rows, {**given, "rank": c.RANK[kind], "kind": kind, **values})

@@ -123,11 +123,11 @@ class ConnectionWorker:
             sealed_us = self._sealed_us.get((cluster_id, broker_id))
             if not connection:
                 last_us, is_request = self._last_lines.get((cluster_id, broker_id), (0, False))
-                _of_broker((cluster_id, broker_id), rows, sealed_us, last_us, is_request, tables)
+                _write_silences((cluster_id, broker_id), rows, sealed_us, last_us, is_request, tables)
                 continue
             for is_watch, some in groupby(rows, key=lambda row: row.kind == c.WATCH):
                 if is_watch:
-                    self._watches(key, some, tables)
+                    self._write_watches(key, some, tables)
                 else:
                     chains = _Chains(key, tables, sealed_us, self._serving)
                     for row in some:
@@ -137,7 +137,7 @@ class ConnectionWorker:
                     chains.close()
         yield from tables.rest()
 
-    def _watches(self, key: Key, rows: Iterable[ConnectionRow], tables: Tables) -> None:
+    def _write_watches(self, key: Key, rows: Iterable[ConnectionRow], tables: Tables) -> None:
         """Merge the watches of all tasks, one per requested partition. A row without a partition applies to all."""
         watches: dict[tuple[str | None, str | None, str | None, int], list[int]] = {}
         asked_us = 0
@@ -161,7 +161,7 @@ class ConnectionWorker:
             tables.add(WATCHES, (*key, *watch))
 
 
-def _of_broker(
+def _write_silences(
     broker: Broker,
     rows: Iterable[ConnectionRow],
     sealed_us: int | None,
@@ -215,7 +215,7 @@ class _Number:
     @property
     def last(self) -> Instants:
         """Return the timestamps of the newest fetch, or of its partition rows if the fetch line is missing."""
-        return max(map(_instants, self.fetches or self.listed))
+        return max(map(_get_instants, self.fetches or self.listed))
 
 
 class _Chains:
@@ -238,14 +238,14 @@ class _Chains:
         """Take a fetch, or a partition that it lists."""
         assert row.correlation_id is not None
         if self._gathered is None or self._gathered.number != row.correlation_id:
-            self._next()
+            self._finish_number()
             self._gathered = _Number(row.correlation_id)
         (self._gathered.listed if row.kind == c.LISTED else self._gathered.fetches).append(row)
 
     def close(self) -> None:
         """End the last chain of the connection."""
-        self._next()
-        self._next()
+        self._finish_number()
+        self._finish_number()
         if self._fetch_before is not None:
             # A follower fetches again at once. If it is killed then, that fetch is never logged.
             row = self._fetch_before
@@ -258,18 +258,18 @@ class _Chains:
                 replica_id, correlation_id, chain_no = numbers
                 self._tables.add(LAST_FETCHES, (*self._key, replica_id, correlation_id, *instants, chain_no))
 
-    def _next(self) -> None:
+    def _finish_number(self) -> None:
         if self._waiting is not None:
-            self._look_at(self._waiting, self._gathered)
+            self._write_number(self._waiting, self._gathered)
         self._waiting, self._gathered = self._gathered, None
 
-    def _look_at(self, fetch: _Number, after: _Number | None) -> None:
+    def _write_number(self, fetch: _Number, after: _Number | None) -> None:
         before = self._before.last if self._before is not None and self._before.number == fetch.number - 1 else None
         follows = after is not None and after.number == fetch.number + 1
         after_us = after.last[0] if after is not None and follows else None
         for row in fetch.fetches:
             chain_no = row.carried_chain_no
-            if chain_no is None and _previous(row, before) is None:
+            if chain_no is None and _check_previous(row, before) is None:
                 chain_no = fetch.number
             if chain_no is not None and chain_no > self._chain_no:
                 self._end_chain()
@@ -277,14 +277,14 @@ class _Chains:
         for row in fetch.fetches:
             self._add_fetch(row)
         for row in fetch.listed:
-            self._add_listed(row, _previous(row, before), after_us)
+            self._add_listed(row, _check_previous(row, before), after_us)
         if follows and fetch.listed and (self._key[0], fetch.listed[0].replica_id) in self._serving:
             assert after is not None
             self._add_answers(fetch, after)
         self._before = fetch
 
     def _add_fetch(self, row: ConnectionRow) -> None:
-        instants = _instants(row)
+        instants = _get_instants(row)
         arrival_us = instants[0]
         self._chain_end_us = max(self._chain_end_us, arrival_us)
         before = self._fetch_before
@@ -300,7 +300,7 @@ class _Chains:
 
     def _add_listed(self, row: ConnectionRow, previous: Instants | None, after_us: int | None) -> None:
         cluster_id, broker_id, connection = self._key
-        arrival_us, dequeued_us, handled_us, completed_us, _ = _instants(row)
+        arrival_us, dequeued_us, handled_us, completed_us, _ = _get_instants(row)
         if after_us is not None and 0 <= after_us - arrival_us <= GONE_US:
             handled_us = min(handled_us, after_us)
         before_us = previous or _NO_INSTANTS
@@ -348,11 +348,11 @@ class _Chains:
         self._chain_end_us = 0
 
 
-def _instants(row: ConnectionRow) -> Instants:
+def _get_instants(row: ConnectionRow) -> Instants:
     return row[_ARRIVAL:_BEHIND_SENT]  # type: ignore[return-value]  # no fetch lacks them
 
 
-def _previous(row: ConnectionRow, before: Instants | None) -> Instants | None:
+def _check_previous(row: ConnectionRow, before: Instants | None) -> Instants | None:
     """Return `before`, or None if it belongs to an older connection with the same name (a reused port)."""
     assert row.arrival_us is not None
     return before if before is not None and 0 <= row.arrival_us - before[0] <= GONE_US else None

@@ -61,7 +61,7 @@ def counts_of(contexts: Contexts) -> Counts:
     return Counts(*map(contexts.first_counts, keys))
 
 
-def _state_partitions(group_id: str, asked: Iterable[Mapping[str, Any]], count: int) -> Counter[int]:
+def _count_states(group_id: str, asked: Iterable[Mapping[str, Any]], count: int) -> Counter[int]:
     """Count the records of a share group's request by partition of the share state topic (``SharePartitionKey``)."""
     return Counter(
         partition_of(f"{group_id}:{part['topic_id']}:{part['partition']}", count)
@@ -89,7 +89,7 @@ def records(requests: pa.RecordBatch, counts: Counts) -> pa.RecordBatch:
     for row in requests.select([*names, "verify_only", "partitions"]).to_pylist():
         cluster_id, api, group_id = row["cluster_id"], row["api"], row["group_id"]
         if api in SHARE_STATE_APIS:
-            places = _state_partitions(group_id, row["partitions"], counts.shares.get(cluster_id, _PARTITIONS))
+            places = _count_states(group_id, row["partitions"], counts.shares.get(cluster_id, _PARTITIONS))
             written.append(max(places.values(), default=0))
             if places:
                 parts.append([{"topic": SHARE_TOPIC, "partition": at, "error_code": 0} for at in places])

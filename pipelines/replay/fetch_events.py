@@ -53,15 +53,15 @@ class FetchReader:
         if not rows.num_rows:
             return
         asked, forgotten, answered = (_Items(rows.column(name)) for name in ("partitions", "forgotten", "responses"))
-        size_bytes = _numbers(answered.field("size_bytes"), 0)
+        size_bytes = _fill_numbers(answered.field("size_bytes"), 0)
         filled = size_bytes > 0
         stable, high_watermark = (
-            _numbers(answered.field(f"{name}"), -1) for name in ("last_stable_offset", "high_watermark")
+            _fill_numbers(answered.field(f"{name}"), -1) for name in ("last_stable_offset", "high_watermark")
         )
-        committed_only = _numbers(rows.column("isolation_level"), 0) == 1
+        committed_only = _fill_numbers(rows.column("isolation_level"), 0) == 1
         held = committed_only[answered.parents] & (stable >= 0) & (stable < high_watermark)
         response_bytes = np.bincount(answered.parents, weights=size_bytes, minlength=rows.num_rows).astype(np.int64)
-        yield _event(
+        yield _make_event(
             rows,
             s.FETCH,
             time_us=micros(rows.column("dequeued_time")),
@@ -73,18 +73,18 @@ class FetchReader:
             partitions=asked.lists(asked.field("partition")),
             offsets=asked.lists(pc.fill_null(asked.field("fetch_offset"), 0)),
             max_bytes=asked.lists(pc.fill_null(asked.field("max_bytes"), _ALL_BYTES)),
-            leader_epoch=_highest(asked, "current_leader_epoch"),
+            leader_epoch=_find_highest(asked, "current_leader_epoch"),
             forgotten_topics=forgotten.lists(forgotten.topics),
             forgotten_partitions=forgotten.lists(forgotten.field("partition")),
             completed_us=micros(rows.column("completed_time")),
-            error_codes=_error_codes(rows.column("error_code"), answered),
+            error_codes=_collect_errors(rows.column("error_code"), answered),
             response_bytes=pa.array(response_bytes, mask=_is_untold(rows, answered)),
             filled_topics=answered.lists(answered.topics, filled),
             filled_partitions=answered.lists(answered.field("partition"), filled),
             told_topics=answered.lists(answered.topics, held),
             told_partitions=answered.lists(answered.field("partition"), held),
             told_stable=answered.lists(answered.field("last_stable_offset"), held),
-            at_once_reason=_at_once_reasons(rows, asked, answered, response_bytes),
+            at_once_reason=_explain_immediate(rows, asked, answered, response_bytes),
             sequence=rows.column("correlation_id"),
             arrival_us=micros(rows.column("arrival_time")),
             line_us=micros(rows.column("time")),
@@ -100,7 +100,7 @@ def _is_untold(rows: pa.RecordBatch, answered: _Items) -> Mask:
     A partition's size is not printed, or a full response lists no partition.
     """
     untold: Mask = answered.any(pc.is_null(answered.field("size_bytes")).to_numpy(zero_copy_only=False))
-    is_full: Mask = _numbers(rows.column("session_epoch"), -1) <= 0
+    is_full: Mask = _fill_numbers(rows.column("session_epoch"), -1) <= 0
     is_empty: Mask = answered.counts == 0
     untold[is_empty & is_full] = True
     return untold
@@ -115,10 +115,10 @@ def names(rows: pa.RecordBatch) -> Batches:
     """Yield the names of topics that a connection's fetches identify by id, from the rows of watches."""
     rows = rows.filter(pc.not_equal(rows.column("session_topic"), rows.column("topic")))
     if rows.num_rows:
-        yield _event(rows, s.NAMED, time_us=-1, topic=rows.column("session_topic"), name=rows.column("topic"))
+        yield _make_event(rows, s.NAMED, time_us=-1, topic=rows.column("session_topic"), name=rows.column("topic"))
 
 
-def _event(rows: pa.RecordBatch, kind: str, **values: Value) -> pa.RecordBatch:
+def _make_event(rows: pa.RecordBatch, kind: str, **values: Value) -> pa.RecordBatch:
     key = {name: rows.column(name) for name in KEY_TYPES}
     return shaped(SCHEMA, rows.num_rows, {**key, "rank": s.RANK.get(kind, -1), "kind": kind, **values})
 
@@ -160,45 +160,45 @@ class _Items:
         return result
 
 
-def _numbers(column: pa.Array, null: int) -> np.ndarray[Any, np.dtype[Any]]:
+def _fill_numbers(column: pa.Array, null: int) -> np.ndarray[Any, np.dtype[Any]]:
     values: np.ndarray[Any, np.dtype[Any]] = pc.fill_null(column, null).to_numpy(zero_copy_only=False)
     return values
 
 
-def _highest(items: _Items, name: str) -> pa.Array:
+def _find_highest(items: _Items, name: str) -> pa.Array:
     """Return the greatest value of a field per row. Null for a row without values."""
     highest = np.full(len(items.counts), _NO_EPOCH, dtype=np.int64)
-    np.maximum.at(highest, items.parents, _numbers(items.field(name), _NO_EPOCH))
+    np.maximum.at(highest, items.parents, _fill_numbers(items.field(name), _NO_EPOCH))
     return pa.array(highest, mask=highest == _NO_EPOCH)
 
 
-def _error_codes(error_code: pa.Array, answered: _Items) -> pa.Array:
+def _collect_errors(error_code: pa.Array, answered: _Items) -> pa.Array:
     """Return the distinct error codes of each response, without 0: first of its partitions, then its own."""
     codes: list[tuple[int, ...]] = [()] * len(error_code)
-    of_items = _numbers(answered.field("error_code"), 0)
+    of_items = _fill_numbers(answered.field("error_code"), 0)
     for at in np.flatnonzero(of_items).tolist():
         row = int(answered.parents[at])
         codes[row] = (*codes[row], int(of_items[at]))
-    own_codes = _numbers(error_code, 0)
+    own_codes = _fill_numbers(error_code, 0)
     for row in np.flatnonzero(own_codes).tolist():
         codes[row] = (*codes[row], int(own_codes[row]))
     return pa.array([tuple(dict.fromkeys(some)) for some in codes], pa.list_(pa.int32()))
 
 
-def _at_once_reasons(
+def _explain_immediate(
     rows: pa.RecordBatch, asked: _Items, answered: _Items, response_bytes: np.ndarray[Any, np.dtype[np.int64]]
 ) -> pa.Array:
     """Return why a fetch cannot wait, as request and response show it (``ReplicaManager.fetchMessages``), or null."""
-    max_wait_ms, session_epoch = (_numbers(rows.column(name), 1) for name in ("max_wait_ms", "session_epoch"))
-    min_bytes = _numbers(rows.column("min_bytes"), _ALL_BYTES)
+    max_wait_ms, session_epoch = (_fill_numbers(rows.column(name), 1) for name in ("max_wait_ms", "session_epoch"))
+    min_bytes = _fill_numbers(rows.column("min_bytes"), _ALL_BYTES)
     reasons = (
-        (_numbers(rows.column("error_code"), 0) != 0, o.SESSION_ERROR),
-        (answered.any(_numbers(answered.field("error_code"), 0) != 0), o.ERROR),
+        (_fill_numbers(rows.column("error_code"), 0) != 0, o.SESSION_ERROR),
+        (answered.any(_fill_numbers(answered.field("error_code"), 0) != 0), o.ERROR),
         (
             answered.any(pc.is_valid(answered.field("diverging_end_offset")).to_numpy(zero_copy_only=False)),
             o.DIVERGING_EPOCH,
         ),
-        (answered.any(_numbers(answered.field("preferred_read_replica"), -1) >= 0), o.PREFERRED_REPLICA),
+        (answered.any(_fill_numbers(answered.field("preferred_read_replica"), -1) >= 0), o.PREFERRED_REPLICA),
         (max_wait_ms <= 0, o.NO_WAIT),
         ((session_epoch <= 0) & (asked.counts == 0), o.NO_PARTITIONS),
         ((answered.counts > 0) & (response_bytes >= min_bytes), o.AT_ONCE),
@@ -209,20 +209,22 @@ def _at_once_reasons(
         for row in np.flatnonzero(condition & open_rows).tolist():
             chosen[row] = reason
         open_rows &= ~condition
-    consumers = open_rows & (_numbers(rows.column("replica_id"), 0) < 0)
-    for row in np.flatnonzero(_beyond_end(asked, answered, consumers)).tolist():
+    consumers = open_rows & (_fill_numbers(rows.column("replica_id"), 0) < 0)
+    for row in np.flatnonzero(_find_beyond_end(asked, answered, consumers)).tolist():
         chosen[row] = o.BEYOND_END
     return pa.array(chosen, pa.string())
 
 
-def _beyond_end(asked: _Items, answered: _Items, consumers: Mask) -> Mask:
+def _find_beyond_end(asked: _Items, answered: _Items, consumers: Mask) -> Mask:
     """Return a mask of consumers' requests with an offset beyond the high watermark of their response."""
-    high_watermark = _numbers(answered.field("high_watermark"), -1)
-    answers = consumers[answered.parents] & (high_watermark >= 0) & (_numbers(answered.field("error_code"), -1) == 0)
+    high_watermark = _fill_numbers(answered.field("high_watermark"), -1)
+    answers = (
+        consumers[answered.parents] & (high_watermark >= 0) & (_fill_numbers(answered.field("error_code"), -1) == 0)
+    )
     asks = consumers[asked.parents]
     topics = pa.concat_arrays([items.topics for items in (asked, answered)])
     topics = topics.dictionary_encode("encode").indices.to_numpy()
-    partitions = np.concatenate([_numbers(items.field("partition"), 0) for items in (asked, answered)])
+    partitions = np.concatenate([_fill_numbers(items.field("partition"), 0) for items in (asked, answered)])
     _, partitions = np.unique(partitions, return_inverse=True)
     parents = np.concatenate([asked.parents, answered.parents])
     topic_count, partition_count = (int(numbers.max(initial=0)) + 1 for numbers in (topics, partitions))
@@ -233,6 +235,6 @@ def _beyond_end(asked: _Items, answered: _Items, consumers: Mask) -> Mask:
         order = np.argsort(answered_places, kind="stable")  # of a place that is answered twice the last answer counts
         at = np.searchsorted(answered_places[order], asked_places, side="right") - 1
         last_answers = order[np.maximum(at, 0)]
-        is_beyond = _numbers(asked.field("fetch_offset"), 0)[asks] > high_watermark[answers][last_answers]
+        is_beyond = _fill_numbers(asked.field("fetch_offset"), 0)[asks] > high_watermark[answers][last_answers]
         result[asked.parents[asks][(at >= 0) & (answered_places[last_answers] == asked_places) & is_beyond]] = True
     return result

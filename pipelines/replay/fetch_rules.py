@@ -108,29 +108,29 @@ def reason_told(fetch: SessionEvent, rules: Rules) -> str | None:
 
 def judged(asked: Asked, rules: Rules) -> FetchOutcome:
     """Predict when and why a fetch is answered."""
-    outcome = _outcome(asked, rules)
+    outcome = _predict(asked, rules)
     outcome.followed = asked.followed
     return outcome
 
 
-def _outcome(asked: Asked, rules: Rules) -> FetchOutcome:
+def _predict(asked: Asked, rules: Rules) -> FetchOutcome:
     fetch = asked.fetch
     dequeued_us, handled_us = fetch.time_us, fetch.latest_us or fetch.time_us
     completed_us = fetch.completed_us or handled_us
     parked = completed_us - handled_us > AT_ONCE_US
     if asked.remote is not None and asked.answered_at_once in _TIER_READS:
-        return _from_tier(asked, asked.remote, parked)
+        return _predict_tier_read(asked, asked.remote, parked)
     if asked.answered_at_once is not None:
-        return FetchOutcome(fetch, dequeued_us, handled_us, asked.answered_at_once, _first_filled(fetch))
+        return FetchOutcome(fetch, dequeued_us, handled_us, asked.answered_at_once, _get_first_filled(fetch))
     expires_us = expiry_interval_us(dequeued_us, handled_us, fetch.max_wait_ms or 0)
     best = FetchOutcome(fetch, *expires_us, o.TIMER, parked=parked)
     for lowest_us, latest_us, key, cause in asked.ends:  # cases A, E, F and H
         if latest_us >= dequeued_us and latest_us < (best.highest_us or 0):
             best = FetchOutcome(fetch, max(lowest_us, dequeued_us), max(latest_us, handled_us), cause, key, parked)
     need = max(fetch.min_bytes or 0, 1)
-    earliest = _reached(sorted((e.lowest_us, e.bytes_max, key, limit) for e, key, limit in asked.entries), need)
+    earliest = _find_step(sorted((e.lowest_us, e.bytes_max, key, limit) for e, key, limit in asked.entries), need)
     proven = [(e.latest_us, e.bytes_min, key, limit) for e, key, limit in asked.entries if e.latest_us is not None]
-    latest = _reached(sorted(proven), need)
+    latest = _find_step(sorted(proven), need)
     # Bytes that came as the timer fired raced with it: the response bytes show the winner.
     races = latest is not None and best.cause == o.TIMER and latest[0] >= (best.lowest_us or 0)
     # An expired fetch reads the log again: a response without bytes disproves earlier readable bytes.
@@ -152,7 +152,7 @@ def _outcome(asked: Asked, rules: Rules) -> FetchOutcome:
     if best.cause == o.TIMER and fetch.response_bytes and completed_us < (best.highest_us or 0) - AT_ONCE_US:
         unproven = min(((e.lowest_us, key) for e, key, _ in asked.entries if e.latest_us is None), default=None)
         best.missing = o.APPEND_NOT_LOGGED
-        best.closing = unproven[1] if unproven is not None else _first_filled(fetch)
+        best.closing = unproven[1] if unproven is not None else _get_first_filled(fetch)
         if unproven is not None:
             best.lowest_us, best.highest_us, best.cause = None, None, o.BYTES
     if asked.partial:
@@ -162,7 +162,7 @@ def _outcome(asked: Asked, rules: Rules) -> FetchOutcome:
     return best
 
 
-def _from_tier(asked: Asked, remote: Key, parked: bool) -> FetchOutcome:
+def _predict_tier_read(asked: Asked, remote: Key, parked: bool) -> FetchOutcome:
     """Predict a fetch with a partition in the remote tier: answered when the store has answered, or by its timer.
 
     It waits for the store whatever else could complete it (``ReplicaManager.processRemoteFetch``,
@@ -188,7 +188,7 @@ def _from_tier(asked: Asked, remote: Key, parked: bool) -> FetchOutcome:
     return outcome
 
 
-def _reached(steps: list[tuple[int, int, Key, int]], need: int) -> tuple[int, Key] | None:
+def _find_step(steps: list[tuple[int, int, Key, int]], need: int) -> tuple[int, Key] | None:
     """Return the first step at which the bytes reach `need` (case G), and its partition. None if they never do.
 
     Args:
@@ -207,7 +207,7 @@ def _reached(steps: list[tuple[int, int, Key, int]], need: int) -> tuple[int, Ke
     return None
 
 
-def _first_filled(fetch: SessionEvent) -> Key | None:
+def _get_first_filled(fetch: SessionEvent) -> Key | None:
     if not fetch.filled_topics:
         return None
     return fetch.filled_topics[0], fetch.filled_partitions[0]

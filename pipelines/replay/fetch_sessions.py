@@ -165,7 +165,7 @@ class FetchSession:
             self._early.append(event)
         self._take_due(event.time_us if event.kind != s.LEADER_END else NEVER_US)
         if event.kind != s.FETCH:
-            self._wake(event)
+            self._apply_wake(event)
         while self._asked and self._asked[0].until_us + _ORDER_SLACK_US < event.time_us:
             yield judged(self._asked.popleft(), self.rules)
 
@@ -234,7 +234,7 @@ class FetchSession:
             self._read_remotely(asked)
         self._names_epochs |= event.leader_epoch is not None and event.leader_epoch >= 0
         if asked.answered_at_once is None and (event.min_bytes or 0) > 1:
-            asked.entries += self._before_leadership(event)
+            asked.entries += self._yield_unread(event)
         for key in self._filled:
             if asked.answered_at_once is None and key in self._active:
                 position = self._positions[key]
@@ -266,7 +266,7 @@ class FetchSession:
             if self.rules.bounds_remote_reads:
                 asked.remote_wait_ms = int(value_at(self.remote_waits, fetch.time_us) or DEFAULT_REMOTE_WAIT_MS)
 
-    def _before_leadership(self, fetch: SessionEvent) -> Iterator[tuple[Entry, Key, int]]:
+    def _yield_unread(self, fetch: SessionEvent) -> Iterator[tuple[Entry, Key, int]]:
         """Yield the unread bytes from before this leadership."""
         for key in self._active:
             position = self._positions[key]
@@ -326,11 +326,11 @@ class FetchSession:
                 position.unstable += held
                 position.entries = [entry for entry in position.entries if entry not in held]
 
-    def _wake(self, event: SessionEvent) -> None:
+    def _apply_wake(self, event: SessionEvent) -> None:
         key = (event.topic or "", event.partition or 0)
         position = self._positions.get(key)
         if event.kind == s.ROLL:
-            self._roll(key, event, position)
+            self._apply_roll(key, event, position)
         elif event.kind == s.LEADER_START:
             self._followed.discard(key)
             self._starts[key] = event.base_offset or 0
@@ -358,12 +358,12 @@ class FetchSession:
             if event.unstable or (held is not None and entry.base_offset >= held):
                 position.unstable.append(entry)
             else:
-                self._readable(key, position, entry)
+                self._add_readable(key, position, entry)
         elif event.kind == s.STABLE:
             below, began = event.base_offset or 0, event.transaction_offset
             if position.stable_offset is not None and began is not None and began > position.stable_offset:
                 return  # it began behind the one that holds the last stable offset back
-            if position.stable_offset is not None and began is None and self._waits_on(key, event):
+            if position.stable_offset is not None and began is None and self._is_waiting(key, event):
                 return  # so did it, or an earlier leader's log has another one that is open
             if position.stable_offset is not None and below > position.stable_offset:
                 position.stable_offset = None
@@ -371,19 +371,19 @@ class FetchSession:
             position.unstable = [entry for entry in position.unstable if entry.base_offset >= below]
             for entry in freed:
                 entry.lowest_us, entry.latest_us = event.time_us, event.latest_us
-                self._readable(key, position, entry)
+                self._add_readable(key, position, entry)
             rolls = self._unstable_rolls.pop(key, [])
             if reached := [first for first in rolls if first <= below]:
-                self._segment(key, max(reached), event)
+                self._begin_segment(key, max(reached), event)
             if left := [first for first in rolls if first > below]:
                 self._unstable_rolls[key] = left
         elif event.kind == s.COMMITTED:
             self._moves.append((event.time_us, event.latest_us or event.time_us, key))
             self._end(key, event, o.HIGH_WATERMARK)  # DelayedFetch case H, 2.4 and 2.5 (KIP-392)
         elif event.kind == s.LEADER_END:
-            self._end(key, event, self._cause_of_end())
+            self._end(key, event, self._choose_end_cause())
 
-    def _waits_on(self, key: Key, event: SessionEvent) -> bool:
+    def _is_waiting(self, key: Key, event: SessionEvent) -> bool:
         """Return True if a fetch of the partition continued to wait: the last stable offset did not move."""
         moved_us = event.latest_us or event.time_us
         return any(
@@ -417,15 +417,15 @@ class FetchSession:
                 fenced_key, since_us = asked.fenced
                 asked.ends.append((max(event.time_us, since_us), max(latest_us, since_us), fenced_key, o.FENCED_EPOCH))
 
-    def _roll(self, key: Key, event: SessionEvent, position: Position | None) -> None:
+    def _apply_roll(self, key: Key, event: SessionEvent, position: Position | None) -> None:
         first = event.base_offset or 0
         held = position.stable_offset if position is not None else None
         if event.unstable or (held is not None and first > held):
             self._unstable_rolls.setdefault(key, []).append(first)
         else:
-            self._segment(key, first, event)
+            self._begin_segment(key, first, event)
 
-    def _segment(self, key: Key, first: int, event: SessionEvent) -> None:
+    def _begin_segment(self, key: Key, first: int, event: SessionEvent) -> None:
         """End fetches below a new segment with the relevant end offset (``DelayedFetch.tryComplete`` case F)."""
         self._segments[key] = max(first, self._segments.get(key, 0))
         position = self._positions.get(key)
@@ -444,14 +444,14 @@ class FetchSession:
             if key in asked.active:
                 asked.ends.append((event.time_us, event.latest_us or event.time_us, key, cause))
 
-    def _cause_of_end(self) -> str:
+    def _choose_end_cause(self) -> str:
         """Return how the end of a leadership completes fetches: ``DelayedFetch.tryComplete`` case E or case A.
 
         A request's epoch is compared first, so a fetch that names one is fenced (KIP-320, since 2.1).
         """
         return o.FENCED_EPOCH if self._names_epochs and self.rules.fences_leader_epochs else o.LEADERSHIP_LOST
 
-    def _readable(self, key: Key, position: Position, entry: Entry) -> None:
+    def _add_readable(self, key: Key, position: Position, entry: Entry) -> None:
         if entry.estimated or entry.base_offset >= position.offset:
             position.add(entry)
             self._filled.add(key)

@@ -137,17 +137,17 @@ class _TenureFold:
             case r.FOLLOWER:
                 self._open(event, FOLLOWING, event.leader)
             case r.LEADER:
-                self._lead(event)
+                self._start_leading(event)
             case r.STATE:
                 self._take_state(event)
             case r.ADDED:
-                self._added(event)
+                self._note_fetcher(event)
             case r.STEPPED_BACK:
-                self._step_back(event)
+                self._lower_high_watermark(event)
             case r.FETCHED | r.ANSWERED:
-                self._contact(event)
+                self._add_contact(event)
             case r.DECIDED | r.REPLIED | r.OUT_OF_RANGE | r.BELOW | r.TRUNCATED | r.NO_EFFECT:
-                self._truncation(event)
+                self._add_truncation(event)
 
     def _start(self, event: ReplicaEvent) -> None:
         if self._current is not None and self._current.ended is None:
@@ -199,7 +199,7 @@ class _TenureFold:
         self.tenures.append(tenure)
         return tenure
 
-    def _lead(self, event: ReplicaEvent) -> None:
+    def _start_leading(self, event: ReplicaEvent) -> None:
         """Open a leader's tenure, or add the offset if a request opened the tenure already."""
         current = self._current
         if current is not None and current.role == LEADING and current.leader_epoch == event.leader_epoch:
@@ -219,7 +219,7 @@ class _TenureFold:
         if current is None or current.leader_epoch is None or event.leader_epoch > current.leader_epoch:
             self._open(event, LEADING if event.leader == event.broker_id else FOLLOWING, event.leader)
 
-    def _added(self, event: ReplicaEvent) -> None:
+    def _note_fetcher(self, event: ReplicaEvent) -> None:
         current = self._current
         if current is None or current.role != FOLLOWING or current.added_us is not None:
             return
@@ -228,7 +228,7 @@ class _TenureFold:
             if current.leader is None:
                 current.leader = event.leader
 
-    def _step_back(self, event: ReplicaEvent) -> None:
+    def _lower_high_watermark(self, event: ReplicaEvent) -> None:
         """Record a lower high watermark: part of a truncation to that offset, or from a new leader that lagged."""
         current, after = self._current, event.high_watermark
         if current is None or after is None:
@@ -240,7 +240,7 @@ class _TenureFold:
         elif current.high_watermark_after is None or after < current.high_watermark_after:
             current.high_watermark_after = after
 
-    def _contact(self, event: ReplicaEvent) -> None:
+    def _add_contact(self, event: ReplicaEvent) -> None:
         """Add a follower's fetch or question to this leader's tenure of the request's epoch.
 
         Requests of old versions name no epoch: they go to the tenure that leads.
@@ -265,13 +265,13 @@ class _TenureFold:
             )
         )
 
-    def _truncation(self, event: ReplicaEvent) -> None:
+    def _add_truncation(self, event: ReplicaEvent) -> None:
         current = self._current
         if current is None:
             current = self._open(event._replace(leader_epoch=None, offset=None), IDLE, None)
             self._current, self._begins_life = None, True
         action = current.actions[-1] if current.actions else None
-        if action is None or _begins_another(action, event):
+        if action is None or _is_another(action, event):
             action = Action(event.time_us)
             if event.traced_high_watermark_us is not None and event.traced_high_watermark_us >= self._life_us:
                 action.traced_high_watermark = event.traced_high_watermark
@@ -299,7 +299,7 @@ class _TenureFold:
             self._high_watermark = (time_us, offset)
 
 
-def _begins_another(action: Action, event: ReplicaEvent) -> bool:
+def _is_another(action: Action, event: ReplicaEvent) -> bool:
     """Return True if the line belongs to another truncation than the lines before it."""
     done = action.logged_offset is not None
     match event.kind:

@@ -69,7 +69,7 @@ def apart_by_partition(batches: Batches) -> Batches:
     """
     tables = Tables(SHAPES)
     for (cluster_id, _, _, broker_id), rows in groups(batches, len(KEY_TYPES), each(ToldHighWatermark._make)):
-        for leader_id, window_us, lowest_us, highest_us in _bounds(rows):
+        for leader_id, window_us, lowest_us, highest_us in _derive_bounds(rows):
             tables.add(APART, (cluster_id, leader_id, broker_id, window_us, lowest_us, highest_us))
         yield from tables.take()
     yield from tables.rest()
@@ -93,7 +93,7 @@ class _Least:
         return self._least[aside] if self._count >= _FEW else None
 
 
-def _bounds(rows: Iterable[ToldHighWatermark]) -> Iterator[tuple[int, int, int | None, int | None]]:
+def _derive_bounds(rows: Iterable[ToldHighWatermark]) -> Iterator[tuple[int, int, int | None, int | None]]:
     """Yield (leader, window, lowest, highest) of the clock offsets that a partition gives, microseconds."""
     sides: dict[tuple[int, int], tuple[_Least, _Least]] = defaultdict(lambda: (_Least(), _Least()))
     older_us: int | None = None

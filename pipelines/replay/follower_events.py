@@ -50,7 +50,7 @@ Row = tuple[Any, ...]
 Turns = Mapping[int, Iterable[tuple[int, str]]]
 
 
-def _rows(
+def _make_rows(
     rows: pa.RecordBatch, kind: pa.Array | str | None, *names: str, time: str = "time", **values: pa.Array
 ) -> pa.RecordBatch:
     """Make rows of a kind.
@@ -68,36 +68,36 @@ def leadership(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     rows = rows.filter(is_in(rows.column("role"), list(ROLES)))
     kinds = look_up(ROLES, rows.column("role"), pa.string())
     names = ("leader", "leader_epoch", "high_watermark", "previous_leader_epoch")
-    yield _rows(rows, kinds, *names, offset=rows.column("start_offset"))
+    yield _make_rows(rows, kinds, *names, offset=rows.column("start_offset"))
 
 
 def truncations(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield rows of `silver.truncations`."""
-    yield _rows(rows, rows.column("source"), "offset", "high_watermark", "previous_end_offset", "reason")
+    yield _make_rows(rows, rows.column("source"), "offset", "high_watermark", "previous_end_offset", "reason")
 
 
 def watermarks(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield rows of `silver.high_watermarks`: high watermarks that logs were loaded with, and decreases."""
     source = rows.column("source")
     loaded, back = rows.filter(is_in(source, ["loaded"])), rows.filter(is_in(source, ["non_monotonic"]))
-    yield _rows(loaded, r.LOADED, "high_watermark", offset=loaded.column("log_end_offset"))
-    yield _rows(back, r.STEPPED_BACK, "high_watermark", "previous_high_watermark")
+    yield _make_rows(loaded, r.LOADED, "high_watermark", offset=loaded.column("log_end_offset"))
+    yield _make_rows(back, r.STEPPED_BACK, "high_watermark", "previous_high_watermark")
 
 
 def fetchers(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield rows of `silver.fetcher_events`."""
-    yield _rows(rows, rows.column("action"), "leader", "leader_epoch", "offset", "error", "fetcher_id")
+    yield _make_rows(rows, rows.column("action"), "leader", "leader_epoch", "offset", "error", "fetcher_id")
 
 
 def shown_watermarks(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield rows of `silver.high_watermarks` of sources ``follower``, ``updated`` and ``set``, as TRACE lines."""
     follows = is_in(rows.column("source"), ["follower"])
-    yield _rows(rows, None, "high_watermark", offset=when(follows, rows.column("log_end_offset")))
+    yield _make_rows(rows, None, "high_watermark", offset=when(follows, rows.column("log_end_offset")))
 
 
 def shown_ends(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield rows of `silver.appends`, as TRACE lines."""
-    yield _rows(rows, None, offset=pc.add(rows.column("last_offset"), 1))
+    yield _make_rows(rows, None, offset=pc.add(rows.column("last_offset"), 1))
 
 
 def fetches(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -108,7 +108,7 @@ def fetches(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     request = ("leader_epoch", "replica_id", "last_fetched_epoch", "connection", "correlation_id")
     answer = ("diverging_epoch", "diverging_end_offset")
     for some in (first, rows.filter(pc.is_valid(diverging))):
-        yield _rows(some, r.FETCHED, *request, *answer, time="arrival_time", offset=some.column("fetch_offset"))
+        yield _make_rows(some, r.FETCHED, *request, *answer, time="arrival_time", offset=some.column("fetch_offset"))
 
 
 def answers(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -144,13 +144,13 @@ def events_of(rows: Iterable[Row], threads: Mapping[tuple[int, str], int], turns
         threads: fetcher threads by (leader, connection).
         turns: starts and stops by broker, as (time, kind). Brokers with a replica of the partition get them.
     """
-    events = dict.fromkeys(_observed(rows, threads))
+    events = dict.fromkeys(_read_events(rows, threads))
     hosts = {event.broker_id for event in events if event.kind in ROLES.values()}
     lives = [r.ReplicaEvent(host, time_us, kind) for host in hosts for time_us, kind in turns.get(host, ())]
     return list(events | dict.fromkeys(lives))
 
 
-def _observed(rows: Iterable[Row], threads: Mapping[tuple[int, str], int]) -> Iterator[r.ReplicaEvent]:
+def _read_events(rows: Iterable[Row], threads: Mapping[tuple[int, str], int]) -> Iterator[r.ReplicaEvent]:
     broker_id: int | None = None
     shown: dict[str, int] = {}
     fetched: set[tuple[Any, ...]] = set()

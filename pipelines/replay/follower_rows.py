@@ -65,7 +65,7 @@ def row(
     """
     judged = verdict(tenure, prediction, trigger, action, predicted, end_offset)
     logged = action.offset if action is not None else None
-    before = _high_watermark_before(tenure, action)
+    before = _find_high_watermark(tenure, action)
     removed = None if logged is None or end_offset is None else max(0, end_offset - logged)
     reply = prediction.reply
     end = None if reply is None else reply.end
@@ -93,7 +93,7 @@ def row(
         "class": judged.name,
         "reason": judged.reason or prediction.reason,
         "missing": prediction.missing,
-        "known_bug": _known_bug(tenure, prediction, action, removed, rules),
+        "known_bug": _find_known_bug(tenure, prediction, action, removed, rules),
     }
 
 
@@ -113,7 +113,7 @@ def verdict(
         return Verdict(NONE_NEEDED) if logged is None else Verdict(DIFFERS, "unexpected")
     spared = end_offset is not None and predicted >= end_offset
     if logged is None:
-        judged = Verdict(NONE_NEEDED) if spared else _unlogged(tenure, prediction, end_offset)
+        judged = Verdict(NONE_NEEDED) if spared else _classify_unlogged(tenure, prediction, end_offset)
     elif logged == predicted or (end_offset is not None and spared and logged >= end_offset):
         judged = Verdict(AGREES)
     else:
@@ -127,7 +127,7 @@ def verdict(
     return Verdict(DIFFERS, "fetched_elsewhere") if behind and judged.name in (AGREES, NONE_NEEDED) else judged
 
 
-def _unlogged(tenure: ReplicaTenure, prediction: Prediction, end_offset: int | None) -> Verdict:
+def _classify_unlogged(tenure: ReplicaTenure, prediction: Prediction, end_offset: int | None) -> Verdict:
     """Classify a due truncation that no line shows: it did not happen, or the tenure ended too early."""
     if tenure.added_us is None:
         return Verdict(UNOBSERVABLE, "not_added")
@@ -138,7 +138,7 @@ def _unlogged(tenure: ReplicaTenure, prediction: Prediction, end_offset: int | N
     return Verdict(DIFFERS, "not_logged") if logged or grown else Verdict(UNOBSERVABLE, "not_reached")
 
 
-def _high_watermark_before(tenure: ReplicaTenure, action: Action | None) -> int | None:
+def _find_high_watermark(tenure: ReplicaTenure, action: Action | None) -> int | None:
     """Return the high watermark at the truncation, from its lines, TRACE lines or the start. None if unknown."""
     if action is None:
         return None
@@ -147,7 +147,7 @@ def _high_watermark_before(tenure: ReplicaTenure, action: Action | None) -> int 
     return action.traced_high_watermark if action.traced_high_watermark is not None else tenure.high_watermark
 
 
-def _known_bug(
+def _find_known_bug(
     tenure: ReplicaTenure, prediction: Prediction, action: Action | None, removed: int | None, rules: Rules
 ) -> str | None:
     if prediction.rule == TO_HIGH_WATERMARK and rules.truncates_to_high_watermark and removed:

@@ -136,17 +136,17 @@ class _Replay:
         elif tenure.end_offset is not None:
             history = history.cut(tenure.end_offset)
         if tenure.role == LEADING:
-            self._epochs[broker] = self._led_by(tenure, history, rules)
-            return list(_actions_elsewhere(tenure, rules))
+            self._epochs[broker] = self._start_epoch(tenure, history, rules)
+            return list(_make_other_rows(tenure, rules))
         if tenure.role != FOLLOWING:
             self._epochs[broker] = history
-            return list(_actions_elsewhere(tenure, rules))
+            return list(_make_other_rows(tenure, rules))
         prediction = self._predict(tenure, history, rules)
-        rows = list(_follower_rows(tenure, prediction, rules))
-        self._epochs[broker] = self._followed(tenure, history, prediction)
+        rows = list(_make_follower_rows(tenure, prediction, rules))
+        self._epochs[broker] = self._end_tenure(tenure, history, prediction)
         return rows
 
-    def _led_by(self, tenure: ReplicaTenure, before: EpochHistory, rules: Rules) -> EpochHistory:
+    def _start_epoch(self, tenure: ReplicaTenure, before: EpochHistory, rules: Rules) -> EpochHistory:
         epoch, start = tenure.leader_epoch, tenure.end_offset
         if epoch is None or start is None:
             return UNKNOWN
@@ -159,7 +159,7 @@ class _Replay:
         unwritten = not rules.answers_for_epochs_before_the_first and tenure.next_end_offset == start
         return before if unwritten else history
 
-    def _followed(self, tenure: ReplicaTenure, history: EpochHistory, prediction: Prediction) -> EpochHistory:
+    def _end_tenure(self, tenure: ReplicaTenure, history: EpochHistory, prediction: Prediction) -> EpochHistory:
         """Return the follower's epochs at the end of the tenure, before the next tenure's log end offset cuts them."""
         moved = any(action.effective for action in tenure.actions)
         if tenure.next_end_offset is not None and tenure.end_offset is not None:
@@ -175,7 +175,7 @@ class _Replay:
         unchanged = () if end_offset is None else (end_offset,)
         if tenure.leader == -1:
             return Prediction(NONE, unchanged, reason="no_leader")
-        if self._goes_on(tenure, rules):
+        if self._is_continued(tenure, rules):
             return Prediction(NONE, unchanged, reason="fetcher_kept")
         if rules.truncates_to_high_watermark:
             lacking = "checkpointed_high_watermark" if tenure.from_checkpoint else "own_high_watermark"
@@ -185,17 +185,17 @@ class _Replay:
             high_watermark = tenure.high_watermark if tenure.high_watermark is not None else end_offset
             offsets = () if high_watermark is None else (high_watermark,)
             missing = None if offsets else "own_high_watermark"
-            next_offset = self._next_offset(tenure)
+            next_offset = self._find_next_offset(tenure)
             return Prediction(TO_HIGH_WATERMARK, offsets, None, "no_epoch", missing, next_offset)
         if rules.truncates_on_fetch:
             # The fetcher's initial offset is the log end; records can still arrive after the line of the start.
             start = max(end_offset or 0, tenure.added_offset or 0)
-            return self._dialogue(tenure, history, rules, ON_FETCH, start if end_offset is not None else None)
-        return self._dialogue(
+            return self._predict_dialogue(tenure, history, rules, ON_FETCH, start if end_offset is not None else None)
+        return self._predict_dialogue(
             tenure, history, rules, KIP_279 if rules.epoch_replies_name_the_epoch else KIP_101, end_offset
         )
 
-    def _goes_on(self, tenure: ReplicaTenure, rules: Rules) -> bool:
+    def _is_continued(self, tenure: ReplicaTenure, rules: Rules) -> bool:
         """Return True if the fetcher of the previous tenure continues. That tenure followed in the same incarnation."""
         before = tenure.previous
         if before is None or before.role != FOLLOWING or before.leader is None or before.leader_epoch is None:
@@ -204,7 +204,7 @@ class _Replay:
             return False
         return not restarts_fetcher(rules, before.leader, tenure.leader, before.leader_epoch, tenure.leader_epoch)
 
-    def _dialogue(
+    def _predict_dialogue(
         self, tenure: ReplicaTenure, history: EpochHistory, rules: Rules, rule: str, end_offset: int | None
     ) -> Prediction:
         """Predict the exchange: ask or fetch until the follower's log is a prefix of its leader's."""
@@ -213,11 +213,11 @@ class _Replay:
         offsets: list[int] = []
         missing: str | None = None
         if end_offset is None:
-            return Prediction(rule, missing="own_log_end", next_offset=self._next_offset(tenure))
+            return Prediction(rule, missing="own_log_end", next_offset=self._find_next_offset(tenure))
         at, epochs = end_offset, history
         try:
             for _ in range(_ROUNDS_MAX):
-                reply = self._reply(tenure, epochs, rules, rule, at, contacts)
+                reply = self._find_reply(tenure, epochs, rules, rule, at, contacts)
                 first = first or reply
                 if reply.end is None:
                     break
@@ -228,21 +228,21 @@ class _Replay:
                     break
         except MissingEvidence as lacking:
             missing = str(lacking)
-        next_offset = self._next_offset(tenure)
+        next_offset = self._find_next_offset(tenure)
         if missing is not None and not offsets:
             return Prediction(rule, (), first, None, missing, next_offset)
         reason = "epochs_part" if offsets and offsets[-1] < end_offset else "epochs_agree"
-        correct = self._correct_offset(tenure, history, end_offset) if rule == KIP_101 else None
+        correct = self._find_divergence(tenure, history, end_offset) if rule == KIP_101 else None
         return Prediction(rule, tuple(offsets) or (end_offset,), first, reason, missing, next_offset, correct)
 
-    def _correct_offset(self, tenure: ReplicaTenure, history: EpochHistory, end_offset: int) -> int | None:
+    def _find_divergence(self, tenure: ReplicaTenure, history: EpochHistory, end_offset: int) -> int | None:
         """Return the offset at which the follower's log diverges from its leader's. None if epochs are unknown."""
         at, epochs = end_offset, history
         try:
             for _ in range(_ROUNDS_MAX):
                 if not epochs.entries:
                     break
-                reply = derived_reply(_CORRECT, self._leaders_history(tenure), epochs.entries[-1][0], None)
+                reply = derived_reply(_CORRECT, self._get_leader_history(tenure), epochs.entries[-1][0], None)
                 assert reply.end is not None  # a question is always answered
                 step = truncation_for(_CORRECT, reply.end, epochs, at, tenure.high_watermark or 0)
                 at, epochs = min(at, step.offset), epochs.cut(step.offset)
@@ -252,7 +252,7 @@ class _Replay:
             return None
         return at
 
-    def _reply(
+    def _find_reply(
         self, tenure: ReplicaTenure, history: EpochHistory, rules: Rules, rule: str, at: int, contacts: list[Contact]
     ) -> Reply:
         """Return the leader's answer: from its request log, else derived from its epochs.
@@ -265,19 +265,19 @@ class _Replay:
             if contact.epoch is None or contact.question is (rule == ON_FETCH):
                 continue
             if contact.question and asked in (None, contact.epoch):
-                return Reply(self._named(tenure, rules, contact), LOGGED, contact.epoch)
+                return Reply(self._read_reply(tenure, rules, contact), LOGGED, contact.epoch)
             if not contact.question and contact.offset == at:
-                return Reply(_diverging(contact), LOGGED, contact.epoch)
+                return Reply(_read_divergence(contact), LOGGED, contact.epoch)
         if asked is None:
             raise MissingEvidence("own_epochs")
-        return derived_reply(rules, self._leaders_history(tenure), asked, at if rule == ON_FETCH else None)
+        return derived_reply(rules, self._get_leader_history(tenure), asked, at if rule == ON_FETCH else None)
 
-    def _named(self, tenure: ReplicaTenure, rules: Rules, contact: Contact) -> EpochEnd:
+    def _read_reply(self, tenure: ReplicaTenure, rules: Rules, contact: Contact) -> EpochEnd:
         """Return a logged answer. Its epoch is derived if possible, else assumed to be the requested one."""
         epoch, offset = contact.epoch, contact.offset
-        assert epoch is not None  # `_reply` takes no contact without
+        assert epoch is not None  # `_find_reply` takes no contact without
         try:
-            derived = derived_reply(rules, self._leaders_history(tenure), epoch, None).end
+            derived = derived_reply(rules, self._get_leader_history(tenure), epoch, None).end
         except MissingEvidence:
             derived = None
         if not rules.epoch_replies_name_the_epoch:
@@ -286,20 +286,20 @@ class _Replay:
             epoch = derived.leader_epoch
         return EpochEnd(epoch, UNDEFINED_OFFSET if offset is None else offset)
 
-    def _next_offset(self, tenure: ReplicaTenure) -> int | None:
+    def _find_next_offset(self, tenure: ReplicaTenure) -> int | None:
         """Return the offset of the first fetch that the leader accepted. None if the epoch has several tenures."""
         if self._tenures[tenure.broker_id, tenure.leader_epoch] > 1:
             return None
         taken = self._contacts.get((tenure.broker_id, tenure.leader_epoch), [])
         return next((each.offset for each in taken if not each.question and each.diverging_end_offset is None), None)
 
-    def _leaders_history(self, tenure: ReplicaTenure) -> EpochHistory | None:
+    def _get_leader_history(self, tenure: ReplicaTenure) -> EpochHistory | None:
         if tenure.leader is None or tenure.leader_epoch is None:
             return None
         return self._led.get((tenure.leader, tenure.leader_epoch))
 
 
-def _follower_rows(tenure: ReplicaTenure, prediction: Prediction, rules: Rules) -> Iterator[dict[str, Any]]:
+def _make_follower_rows(tenure: ReplicaTenure, prediction: Prediction, rules: Rules) -> Iterator[dict[str, Any]]:
     """Yield the row of a new epoch, and one row for each further truncation in it."""
     actions = list(tenure.actions)
     opening = actions.pop(0) if actions and actions[0].refused_offset is None else None
@@ -311,7 +311,7 @@ def _follower_rows(tenure: ReplicaTenure, prediction: Prediction, rules: Rules) 
     end_offset = opening.offset if opening is not None else end_offset
     for action in actions:
         if action.refused_offset is not None:
-            yield _refused(tenure, action, rules)
+            yield _make_reset_row(tenure, action, rules)
         else:
             expected = left.pop(0) if left else None
             again = prediction._replace(next_offset=None, reason="epochs_part", missing=None)
@@ -321,7 +321,7 @@ def _follower_rows(tenure: ReplicaTenure, prediction: Prediction, rules: Rules) 
         end_offset = action.offset
 
 
-def _refused(tenure: ReplicaTenure, action: Action, rules: Rules) -> dict[str, Any]:
+def _make_reset_row(tenure: ReplicaTenure, action: Action, rules: Rules) -> dict[str, Any]:
     """Return the row of an OFFSET_OUT_OF_RANGE reset.
 
     The lines name both offsets, so the offset after the reset is the leader's log end or log start.
@@ -343,7 +343,7 @@ def _refused(tenure: ReplicaTenure, action: Action, rules: Rules) -> dict[str, A
     return row(tenure, prediction, "out_of_range", action, predicted, rules, asked)
 
 
-def _actions_elsewhere(tenure: ReplicaTenure, rules: Rules) -> Iterator[dict[str, Any]]:
+def _make_other_rows(tenure: ReplicaTenure, rules: Rules) -> Iterator[dict[str, Any]]:
     """Yield rows for truncations of a replica that does not follow: recovery of its log, or lines that came late."""
     for action in tenure.actions:
         recovers = action.reason == "corruption"
@@ -352,7 +352,7 @@ def _actions_elsewhere(tenure: ReplicaTenure, rules: Rules) -> Iterator[dict[str
         yield row(tenure, prediction, trigger, action, None, rules, None)
 
 
-def _diverging(contact: Contact) -> EpochEnd | None:
+def _read_divergence(contact: Contact) -> EpochEnd | None:
     if contact.diverging_end_offset is None:
         return None
     epoch = UNDEFINED_EPOCH if contact.diverging_epoch is None else contact.diverging_epoch

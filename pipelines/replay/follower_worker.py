@@ -170,7 +170,7 @@ def fetcher_rows(
         thread = stay.fetcher_id
         if thread is None and stay.leader_epoch is not None:
             thread = threads.get(stay.leader_epoch)
-        count = _value_at(fetchers, stay.added_us)
+        count = _get_value(fetchers, stay.added_us)
         yield {
             "broker_id": broker_id,
             "sequence": sequence,
@@ -190,7 +190,7 @@ def fetcher_rows(
         }
 
 
-def _value_at(history: History, time_us: int) -> int | None:
+def _get_value(history: History, time_us: int) -> int | None:
     """Return the value of a setting at a time. Before the log begins, its first value applies."""
     values = [(since_us, int(value)) for since_us, value in history if value.strip().isdigit() and int(value) > 0]
     if not values:
@@ -218,20 +218,20 @@ def follower_worker(premises: Premises) -> Callable[[Batches], Batches]:
         for (cluster_id, topic, partition), rows in groups(batches, len(KEY), each(tuple)):
             events = events_of(rows, threads.get(cluster_id, {}), turns.get(cluster_id, {}))
             if contexts.coarse:
-                events = [_as_coarse(contexts, cluster_id, event) for event in events]
+                events = [_blur_coarse(contexts, cluster_id, event) for event in events]
             key = {"cluster_id": cluster_id, "topic": topic, "partition": partition}
             brokers = dict(by_broker(events))
             replicas = {broker: tenures(of_broker) for broker, of_broker in brokers.items()}
             for values in truncation_rows(replicas, partial(rules_of, cluster_id)):
                 if _is_coarse(contexts, cluster_id, values):
                     values = blurred_truncation(values)
-                tables.add_named(r.REPLICA_TRUNCATIONS.name, {**key, **_times(values)})
-            of_leaders = _threads(brokers)
+                tables.add_named(r.REPLICA_TRUNCATIONS.name, {**key, **_rename_times(values)})
+            of_leaders = _map_threads(brokers)
             for broker, of_broker in brokers.items():
                 fetchers = fetchers_of.get((cluster_id, broker), ())
                 of_epochs = of_leaders.get(broker, {})
                 for values in fetcher_rows(broker, stays(of_broker), topic, partition, fetchers, of_epochs):
-                    tables.add_named(r.FETCHER_TIMELINE.name, {**key, **_times(values)})
+                    tables.add_named(r.FETCHER_TIMELINE.name, {**key, **_rename_times(values)})
             yield from tables.take()
         yield from tables.rest()
 
@@ -242,7 +242,7 @@ def follower_worker(premises: Premises) -> Callable[[Batches], Batches]:
     return replay
 
 
-def _as_coarse(contexts: Contexts, cluster_id: str, event: r.ReplicaEvent) -> r.ReplicaEvent:
+def _blur_coarse(contexts: Contexts, cluster_id: str, event: r.ReplicaEvent) -> r.ReplicaEvent:
     broker = cluster_id, event.broker_id
     return untraced(event) if is_coarse(contexts.coarse, broker, event.time_us, event.time_us) else event
 
@@ -252,11 +252,11 @@ def _is_coarse(contexts: Contexts, cluster_id: str, truncation: Mapping[str, Any
     return is_coarse(contexts.coarse, (cluster_id, truncation["broker_id"]), min(instants), max(instants))
 
 
-def _times(values: dict[str, Any]) -> dict[str, Any]:
+def _rename_times(values: dict[str, Any]) -> dict[str, Any]:
     return {(name[:-3] + "_time" if name.endswith("_us") else name): value for name, value in values.items()}
 
 
-def _threads(brokers: Mapping[int, list[r.ReplicaEvent]]) -> dict[int, dict[int, int]]:
+def _map_threads(brokers: Mapping[int, list[r.ReplicaEvent]]) -> dict[int, dict[int, int]]:
     """Return the fetcher thread that the leader's request log names, by follower and leader epoch."""
     threads: dict[int, dict[int, int]] = {}
     for of_broker in brokers.values():

@@ -32,26 +32,31 @@ _OURS = pc.field("broker_id").is_valid() & (pc.field("topic") != METADATA_TOPIC)
 
 def follower_fold(lake: Lake, premises: Premises) -> Fold:
     """Return the fold for `pipelines.replay.follower_worker.SPECS`. Without readings if the lake has no leaderships."""
-    readings = _readings(premises.contexts) if lake.has_rows(silver.LEADER_AND_ISR) else []
+    readings = _list_readings(premises.contexts) if lake.has_rows(silver.LEADER_AND_ISR) else []
     readings = [about_replicas(reading, premises.future_logs) for reading in readings]
     return Fold(
         readings, Keyed(shape(e.SHAPE), flow.key("followers"), e.ORDER, tuple(e.ROW_TYPES)), follower_worker(premises)
     )
 
 
-def _readings(contexts: Contexts) -> list[Reading]:
+def _list_readings(contexts: Contexts) -> list[Reading]:
     epochs = ("leader", "leader_epoch", "start_offset", "high_watermark", "previous_leader_epoch")
     cuts = ("offset", "high_watermark", "previous_end_offset", "reason")
     marks = ("high_watermark", "previous_high_watermark", "log_end_offset")
     threads = ("leader", "leader_epoch", "offset", "error", "fetcher_id")
     readings = [
-        _reading(silver.LEADER_AND_ISR, e.leadership, "time", "role", *epochs),
-        _reading(silver.TRUNCATIONS, e.truncations, "time", "source", *cuts),
-        _reading(
-            silver.HIGH_WATERMARKS, e.watermarks, "time", "source", *marks, where=_sources("loaded", "non_monotonic")
+        _make_reading(silver.LEADER_AND_ISR, e.leadership, "time", "role", *epochs),
+        _make_reading(silver.TRUNCATIONS, e.truncations, "time", "source", *cuts),
+        _make_reading(
+            silver.HIGH_WATERMARKS,
+            e.watermarks,
+            "time",
+            "source",
+            *marks,
+            where=_select_sources("loaded", "non_monotonic"),
         )._replace(digest="loaded high watermarks"),
-        _reading(silver.FETCHER_EVENTS, e.fetchers, "time", "action", *threads),
-        _fetches(),
+        _make_reading(silver.FETCHER_EVENTS, e.fetchers, "time", "action", *threads),
+        _read_fetches(),
         Reading(
             silver.REQUESTS,
             ("cluster_id", "broker_id", "api", "client_id", "arrival_time", "partitions"),
@@ -60,35 +65,37 @@ def _readings(contexts: Contexts) -> list[Reading]:
             digest="asked epochs",
         ),
     ]
-    old = _old(contexts)
+    old = _select_old_brokers(contexts)
     if old is None:
         return readings
-    shown = old & _sources("follower", "updated", "set")
+    shown = old & _select_sources("follower", "updated", "set")
     return [
         *readings,
-        _reading(silver.HIGH_WATERMARKS, e.shown_watermarks, "time", "source", *marks, where=shown),
-        _reading(silver.APPENDS, e.shown_ends, "time", "last_offset", where=old),
+        _make_reading(silver.HIGH_WATERMARKS, e.shown_watermarks, "time", "source", *marks, where=shown),
+        _make_reading(silver.APPENDS, e.shown_ends, "time", "last_offset", where=old),
     ]
 
 
-def _reading(spec: TableSpec, rows_of: RowsOf, *columns: str, where: pc.Expression | None = None) -> Reading:
+def _make_reading(spec: TableSpec, rows_of: RowsOf, *columns: str, where: pc.Expression | None = None) -> Reading:
     where = _OURS if where is None else _OURS & where
     return Reading(spec, (*e.KEY, "broker_id", *columns), rows_of, where)
 
 
-def _fetches() -> Reading:
+def _read_fetches() -> Reading:
     asked = pc.field("fetch_offset").is_valid() & pc.field("leader_epoch").is_valid()
     names = ("fetch_offset", "last_fetched_epoch", "response_error_code", "diverging_epoch", "diverging_end_offset")
     request = ("source", "replica_id", "leader_epoch", "connection", "correlation_id", "arrival_time")
-    fetches = _reading(silver.REPLICA_FETCHES, e.fetches, *request, *names, where=_sources("request") & asked)
+    fetches = _make_reading(
+        silver.REPLICA_FETCHES, e.fetches, *request, *names, where=_select_sources("request") & asked
+    )
     return fetches._replace(digest="first fetches")
 
 
-def _sources(*sources: str) -> pc.Expression:
+def _select_sources(*sources: str) -> pc.Expression:
     return pc.field("source").isin(sources)
 
 
-def _old(contexts: Contexts) -> pc.Expression | None:
+def _select_old_brokers(contexts: Contexts) -> pc.Expression | None:
     """Select brokers up to 2.5, for which TRACE lines are read: their own lines show neither offset."""
     logged = {node: rule_of(text, lambda rules: rules.logs_follower_starts) for node, text in contexts.versions.items()}
     old = [node for node, starts in logged.items() if starts is False]

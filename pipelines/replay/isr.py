@@ -95,7 +95,7 @@ class IsrWatch:
 
     # State that the leader received, and changes that it proposed.
 
-    def _leader_start(self, event: Event) -> None:
+    def _start_leadership(self, event: Event) -> None:
         newly_leader = not self._leads
         if newly_leader:
             self._end_leadership(o.LEADERSHIP_ENDED)
@@ -109,37 +109,37 @@ class IsrWatch:
         self._rules.start_epoch(event, newly_leader)
         self._due_us = event.time_us + self._context.lag_time_max_us
 
-    def _leader_end(self, event: Event) -> None:
+    def _stop_leading(self, event: Event) -> None:
         self._end_leadership(o.LEADERSHIP_ENDED)
         self._leads = False
 
-    def _updated(self, event: Event) -> None:
+    def _apply_update(self, event: Event) -> None:
         if self._leads is False or event.isr is None:
             return
         self._rules.commit(event)
         self._commit(event)
         self._due_us = 0
 
-    def _starts_from(self, event: Event) -> None:
+    def _take_first_isr(self, event: Event) -> None:
         """Take the ISR that a line starts from, if no earlier line showed the ISR."""
         if self._leads is not False and event.isr is not None and self._rules.isr is None:
             self._rules.isr = frozenset(event.isr)
             self._due_us = 0
 
-    def _shrinks(self, event: Event) -> None:
-        outcome = self._asked(event, o.SHRINK)
+    def _apply_shrink(self, event: Event) -> None:
+        outcome = self._note_proposal(event, o.SHRINK)
         if outcome is None:
             return
         self._overdue.pop(outcome.replica_id, None)
         self._rules.predict_shrink(outcome, event.time_us, self._judge.refused_us, self._since_us)
         self._judge.explain(outcome)
 
-    def _expands(self, event: Event) -> None:
-        outcome = self._asked(event, o.EXPAND)
+    def _apply_expansion(self, event: Event) -> None:
+        outcome = self._note_proposal(event, o.EXPAND)
         if outcome is not None:
-            self._awaits_fetch(outcome)
+            self._await_fetch(outcome)
 
-    def _asked(self, event: Event, change: str) -> IsrOutcome | None:
+    def _note_proposal(self, event: Event, change: str) -> IsrOutcome | None:
         """Record the change that a leader's line proposes. None for the second line of the same proposal."""
         replica_id = event.replica_id
         if self._leads is False or replica_id is None or event.isr is None:
@@ -151,14 +151,14 @@ class IsrWatch:
                 _note_logged(known, event)
             return None
         if known is not None:
-            self._land(replica_id, event.time_us)
+            self._close_change(replica_id, event.time_us)
         together = [outcome for outcome in self._in_flight.values() if outcome.proposed_us == event.time_us]
         before = together[0].isr_before if together else tuple(self._rules.isr or ())
         if self._rules.isr is None:
             self._rules.isr = frozenset(event.isr) | {replica_id} if change == o.SHRINK else frozenset(event.isr)
         if change == o.SHRINK and replica_id not in before:
             before = (*before, *(({replica_id, *event.isr}) - set(before)))
-        outcome = self._outcome(change, replica_id, before, after)
+        outcome = self._make_outcome(change, replica_id, before, after)
         outcome.proposed_us = event.time_us
         _note_logged(outcome, event)
         self._in_flight[replica_id] = outcome
@@ -166,7 +166,7 @@ class IsrWatch:
             self._rules.isr = frozenset(event.isr)
         return outcome
 
-    def _refused(self, event: Event) -> None:
+    def _apply_refusal(self, event: Event) -> None:
         asked = None if event.isr is None else tuple(sorted(event.isr))
         self._judge.refused_us = event.time_us
         for replica_id, outcome in list(self._in_flight.items()):
@@ -174,7 +174,7 @@ class IsrWatch:
                 if self._unseen:
                     self._rules.isr = frozenset(outcome.isr_before)
                 outcome.reason = outcome.reason or o.REFUSED
-                self._land(replica_id, event.time_us)
+                self._close_change(replica_id, event.time_us)
         self._due_us = 0
 
     def _commit(self, event: Event) -> None:
@@ -184,42 +184,42 @@ class IsrWatch:
         for replica_id, outcome in list(self._in_flight.items()):
             if (replica_id in after) == (outcome.change == o.EXPAND):
                 outcome.committed_us = event.time_us
-                self._land(replica_id, event.time_us)
+                self._close_change(replica_id, event.time_us)
                 before = None if before is None else before ^ ({replica_id} & (before ^ after))
         whole = tuple(self._rules.isr or ())
         for replica_id in sorted((before or after) - after):
-            self._left(replica_id, whole, event)
+            self._note_left(replica_id, whole, event)
         for replica_id in sorted(after - (before or after)):
-            self._joined(replica_id, whole, event)
+            self._note_joined(replica_id, whole, event)
         for replica_id in list(self._overdue):
             if replica_id not in after:
                 del self._overdue[replica_id]
         self._rules.isr = after
 
-    def _left(self, replica_id: int, before: tuple[int, ...], event: Event) -> None:
+    def _note_left(self, replica_id: int, before: tuple[int, ...], event: Event) -> None:
         if replica_id in self._settling:
             self._judge_expansion(self._settling[replica_id])
-        outcome = self._outcome(o.SHRINK, replica_id, before, event.isr or ())
+        outcome = self._make_outcome(o.SHRINK, replica_id, before, event.isr or ())
         outcome.committed_us = event.time_us
         self._joining[replica_id] = Expected()
         self._rules.stands_by(self._joining[replica_id], replica_id, event.time_us, frozenset(event.isr or ()))
         if event.kind == e.LEADER_START or event.controller:
-            self._by_controller(outcome, event)
+            self._blame_controller(outcome, event)
         else:
             self._rules.predict_shrink(outcome, event.time_us, self._judge.refused_us, self._since_us)
             self._judge.explain(outcome)
         self._done.append(outcome)
 
-    def _joined(self, replica_id: int, before: tuple[int, ...], event: Event) -> None:
-        outcome = self._outcome(o.EXPAND, replica_id, before, event.isr or ())
+    def _note_joined(self, replica_id: int, before: tuple[int, ...], event: Event) -> None:
+        outcome = self._make_outcome(o.EXPAND, replica_id, before, event.isr or ())
         outcome.committed_us = event.time_us
         if event.kind == e.LEADER_START and replica_id not in self._joining:
-            self._by_controller(outcome, event)
+            self._blame_controller(outcome, event)
             self._done.append(outcome)
         else:
-            self._awaits_fetch(outcome)
+            self._await_fetch(outcome)
 
-    def _awaits_fetch(self, outcome: IsrOutcome) -> None:
+    def _await_fetch(self, outcome: IsrOutcome) -> None:
         """Judge an expansion now, or when the fetch that caused it has been handled."""
         replica_id = outcome.replica_id
         if replica_id in self._settling:
@@ -229,7 +229,7 @@ class IsrWatch:
         if expected is not None and expected.highest_us is not None:
             self._judge_expansion(outcome)
 
-    def _by_controller(self, outcome: IsrOutcome, event: Event) -> None:
+    def _blame_controller(self, outcome: IsrOutcome, event: Event) -> None:
         outcome.made_by, outcome.class_ = o.CONTROLLER, o.OUTSIDE_RULE
         standing = self.evidence.standing_at(outcome.replica_id, event.time_us)
         by_standing = {FENCED: o.CONTROLLER_FENCED, SHUTTING_DOWN: o.CONTROLLER_SHUTDOWN}
@@ -238,7 +238,7 @@ class IsrWatch:
 
     # Events of followers and producers.
 
-    def _fetched(self, event: Event) -> None:
+    def _apply_fetch(self, event: Event) -> None:
         replica_id = event.replica_id
         if self._leads is False or replica_id is None or not self._rules.fetched(event):
             return
@@ -256,9 +256,9 @@ class IsrWatch:
             if asked is None or asked[1] >= event.time_us:
                 lowest_us, certain_us = self._overdue.pop(replica_id)
                 self._due_us = 0
-                self._missed(o.SHRINK, replica_id, lowest_us, certain_us, event.earliest_us, None)
+                self._note_missed(o.SHRINK, replica_id, lowest_us, certain_us, event.earliest_us, None)
 
-    def _appended(self, event: Event) -> None:
+    def _apply_append(self, event: Event) -> None:
         if self._leads is not False and self._rules.appended(event):
             self._due_us = 0
 
@@ -297,7 +297,7 @@ class IsrWatch:
         """Assume a commit after `_SETTLE_US` without a refusal, in versions that do not log commits."""
         for replica_id, outcome in list(self._in_flight.items()):
             if (outcome.proposed_us or 0) + _SETTLE_US < now_us:
-                self._land(replica_id, now_us)
+                self._close_change(replica_id, now_us)
 
     def _judge_expansion(self, outcome: IsrOutcome) -> None:
         replica_id = outcome.replica_id
@@ -310,7 +310,7 @@ class IsrWatch:
                 self._judge.landed(outcome.lowest_us, outcome.committed_us)
             self._done.append(outcome)
 
-    def _land(self, replica_id: int, time_us: int) -> None:
+    def _close_change(self, replica_id: int, time_us: int) -> None:
         """Close a change under way: it is committed, refused or dropped."""
         outcome = self._in_flight.pop(replica_id)
         self._judge.landed(outcome.proposed_us or time_us, time_us)
@@ -320,14 +320,14 @@ class IsrWatch:
             self._joining.pop(replica_id, None)
         self._done.append(outcome)
 
-    def _missed(
+    def _note_missed(
         self, change: str, replica_id: int, lowest_us: int, certain_us: int, until_us: int, reason: str | None
     ) -> None:
         """Record a change that the rule expected until `until_us` and no line shows, if it was due long enough."""
         before = tuple(self._rules.isr or ())
         leaves = change == o.SHRINK
         after = tuple(set(before) - {replica_id}) if leaves else (*before, replica_id)
-        outcome = self._outcome(change, replica_id, before, after)
+        outcome = self._make_outcome(change, replica_id, before, after)
         outcome.lowest_us = lowest_us
         outcome.highest_us = certain_us + (self._rules.period_us if leaves else 0)
         if self._judge.missed(outcome, certain_us, until_us, self._in_flight.values(), reason):
@@ -339,12 +339,12 @@ class IsrWatch:
             self._judge_expansion(outcome)
         for replica_id, outcome in list(self._in_flight.items()):
             outcome.reason = outcome.reason or reason
-            self._land(replica_id, self._last_us)
+            self._close_change(replica_id, self._last_us)
         for replica_id, (lowest_us, certain_us) in self._overdue.items():
-            self._missed(o.SHRINK, replica_id, lowest_us, certain_us, self._last_us, reason)
+            self._note_missed(o.SHRINK, replica_id, lowest_us, certain_us, self._last_us, reason)
         for replica_id, expected in self._joining.items():
             if expected.lowest_us is not None and expected.highest_us is not None:
-                self._missed(o.EXPAND, replica_id, expected.lowest_us, expected.highest_us, self._last_us, reason)
+                self._note_missed(o.EXPAND, replica_id, expected.lowest_us, expected.highest_us, self._last_us, reason)
         self._overdue, self._joining = {}, {}
 
     def _end_leadership(self, reason: str) -> None:
@@ -352,7 +352,7 @@ class IsrWatch:
         self._rules.forget()
         self._leader_epoch = None
 
-    def _outcome(self, change: str, replica_id: int, before: Iterable[int], after: Iterable[int]) -> IsrOutcome:
+    def _make_outcome(self, change: str, replica_id: int, before: Iterable[int], after: Iterable[int]) -> IsrOutcome:
         return IsrOutcome(
             change,
             replica_id,
@@ -371,14 +371,14 @@ def _note_logged(outcome: IsrOutcome, event: Event) -> None:
 
 
 _HANDLERS: Final[Mapping[str, Callable[[IsrWatch, Event], None]]] = {
-    e.LEADER_START: IsrWatch._leader_start,
-    e.LEADER_END: IsrWatch._leader_end,
-    e.ISR_UPDATE: IsrWatch._updated,
-    e.ISR_PROPOSAL: IsrWatch._starts_from,
-    ISR_FROM: IsrWatch._starts_from,
-    e.FETCH: IsrWatch._fetched,
-    e.PRODUCE: IsrWatch._appended,
-    ISR_SHRINK: IsrWatch._shrinks,
-    ISR_EXPAND: IsrWatch._expands,
-    ISR_REFUSED: IsrWatch._refused,
+    e.LEADER_START: IsrWatch._start_leadership,
+    e.LEADER_END: IsrWatch._stop_leading,
+    e.ISR_UPDATE: IsrWatch._apply_update,
+    e.ISR_PROPOSAL: IsrWatch._take_first_isr,
+    ISR_FROM: IsrWatch._take_first_isr,
+    e.FETCH: IsrWatch._apply_fetch,
+    e.PRODUCE: IsrWatch._apply_append,
+    ISR_SHRINK: IsrWatch._apply_shrink,
+    ISR_EXPAND: IsrWatch._apply_expansion,
+    ISR_REFUSED: IsrWatch._apply_refusal,
 }

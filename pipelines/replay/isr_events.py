@@ -55,7 +55,7 @@ def events_of(change: Mapping[str, Any], time_us: int, tier_max: str) -> Iterato
         "isr": after,
         "required_offset": change["leader_end_offset"],
     }
-    for replica in _changed(kind, before, after, change["out_of_sync"]):
+    for replica in _list_changed(kind, before, after, change["out_of_sync"]):
         caught_up_ms = replica.get("last_caught_up_time_ms")
         yield {
             **at,
@@ -68,7 +68,7 @@ def events_of(change: Mapping[str, Any], time_us: int, tier_max: str) -> Iterato
         }
 
 
-def _changed(
+def _list_changed(
     kind: str, before: list[int] | None, after: list[int] | None, out_of_sync: list[dict[str, Any]] | None
 ) -> list[dict[str, Any]]:
     """Return the replicas that leave or join, as the line shows them. A refusal gives one entry without a replica."""

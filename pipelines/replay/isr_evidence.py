@@ -105,8 +105,8 @@ class IsrEvidence:
 
     def silent_us(self, from_us: int, until_us: int) -> int:
         """Return how much of a span the broker was silent, microseconds."""
-        first = bisect_right(self.silences, from_us, key=_ends)
-        last = bisect_left(self.silences, until_us, lo=first, key=_begins)
+        first = bisect_right(self.silences, from_us, key=_get_end)
+        last = bisect_left(self.silences, until_us, lo=first, key=_get_begin)
         return sum(min(until_us, until) - max(from_us, since) for since, until in self.silences[first:last])
 
     def last_fetch(self, connection: str, before_us: int, chain_end_us: int) -> Span:
@@ -115,7 +115,7 @@ class IsrEvidence:
         Args:
             chain_end_us: the last known fetch of the connection, microseconds.
         """
-        gap = self._gap(connection, before_us - FETCH_GAP_US, before_us)
+        gap = self._find_gap(connection, before_us - FETCH_GAP_US, before_us)
         if gap is not None:
             # The fetch that ends a gap arrived then, or waited in the socket of a paused leader.
             certain = gap.complete and before_us < gap.until_us
@@ -126,19 +126,19 @@ class IsrEvidence:
 
     def next_fetch(self, connection: str, after_us: int, chain_end_us: int) -> int | None:
         """Return the latest time of the first fetch on a connection after `after_us`. None if it fetches no more."""
-        gap = self._gap(connection, after_us, after_us)
+        gap = self._find_gap(connection, after_us, after_us)
         if gap is not None:
             return gap.until_us if gap.until_us < NEVER_US else None
         if connection not in self.gaps and after_us >= chain_end_us:
             return None
         return after_us + FETCH_GAP_US
 
-    def _gap(self, connection: str, until_after_us: int, since_us: int) -> Gap | None:
+    def _find_gap(self, connection: str, until_after_us: int, since_us: int) -> Gap | None:
         """Return the last gap that begins by `since_us`, if it ends after `until_after_us`. None otherwise."""
         gaps = self.gaps.get(connection)
         if not gaps:
             return None
-        at = bisect_right(gaps, since_us, key=_begins) - 1
+        at = bisect_right(gaps, since_us, key=_get_begin) - 1
         return gaps[at] if at >= 0 and gaps[at].until_us > until_after_us else None
 
     def standing_at(self, replica_id: int, time_us: int) -> str | None:
@@ -151,7 +151,7 @@ class IsrEvidence:
         """Return True if the leader may propose the replica at that time. None if the log does not decide it."""
         fencings = self.standing.get(replica_id, ())
         at = bisect_right(fencings, (time_us - _STANDING_LATE_US, "~"))
-        states = {state == UNFENCED for _, state in fencings[max(at - 1, 0) : self._until(replica_id, time_us)]}
+        states = {state == UNFENCED for _, state in fencings[max(at - 1, 0) : self._find_end(replica_id, time_us)]}
         if at == 0:
             return None
         return states.pop() if len(states) == 1 else None
@@ -173,18 +173,18 @@ class IsrEvidence:
                 return max(time_us, since_us - _STANDING_EARLY_US), max(time_us, since_us + _STANDING_LATE_US)
         return None
 
-    def _until(self, replica_id: int, time_us: int) -> int:
+    def _find_end(self, replica_id: int, time_us: int) -> int:
         return bisect_right(self.standing.get(replica_id, ()), (time_us + _STANDING_EARLY_US, "~"))
 
 
 FREEZER: Final = Freezer(IsrEvidence, Gap)
 
 
-def _begins(span: Gap | Span) -> int:
+def _get_begin(span: Gap | Span) -> int:
     return span[0]
 
 
-def _ends(span: Span) -> int:
+def _get_end(span: Span) -> int:
     return span[1]
 
 

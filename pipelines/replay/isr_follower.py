@@ -132,13 +132,13 @@ class Tracked:
             if event.previous_completed_us is not None:
                 read_us = max(previous_us, min(read_us, event.previous_completed_us))
             if known >= end_then:
-                self._caught(previous_us, read_us)
+                self._note_caught_up(previous_us, read_us)
             self._note(previous_us, read_us, end_then)
         if offset >= log.offset:
-            self._caught(event.earliest_us, event.time_us)
+            self._note_caught_up(event.earliest_us, event.time_us)
             self.behind_us = None
         elif offset >= self._leader_end_then and self.fetched_us:
-            self._caught(self._fetched_earliest_us, self.fetched_us)
+            self._note_caught_up(self._fetched_earliest_us, self.fetched_us)
         if offset < log.offset and self.behind_us is None:
             self.behind_us = self.behind_highest_us = event.time_us if known is not None else 0
         self._note(event.earliest_us, event.time_us, log.offset)
@@ -187,10 +187,10 @@ class Tracked:
         lowest_us, highest_us = evidence.last_fetch(connection_of(self.chain), until_us, self.chain_end_us)
         if highest_us > self.fetched_us:
             lowest_us = max(lowest_us, self.fetched_us)
-            self._caught(lowest_us, highest_us)
+            self._note_caught_up(lowest_us, highest_us)
             self._note(lowest_us, highest_us, self.end_offset)
 
-    def _caught(self, lowest_us: int, highest_us: int) -> None:
+    def _note_caught_up(self, lowest_us: int, highest_us: int) -> None:
         if self.caught_lowest_us is None or lowest_us > self.caught_lowest_us:
             if lowest_us - self._caught_slot_us > _ORDER_SLACK_US:
                 self._caught_before_us, self._caught_slot_us = self.caught_lowest_us, lowest_us

@@ -40,7 +40,7 @@ class IsrJudge:
             outcome.reason = o.LEADER_PAUSED
         elif lowest_us <= self.refused_us <= seen_us:
             outcome.reason = o.REFUSED
-        elif self._blocked(lowest_us, seen_us, ()):
+        elif self._count_blocked(lowest_us, seen_us, ()):
             outcome.reason = o.IN_FLIGHT
         elif outcome.proposed_us is None and self._asks_controller:
             outcome.reason = o.COMMIT_DELAYED
@@ -60,7 +60,7 @@ class IsrJudge:
         """
         if not self._evidence.logged(certain_us, until_us):
             return False
-        blocked = self._blocked(certain_us, until_us, under_way)
+        blocked = self._count_blocked(certain_us, until_us, under_way)
         held_us = until_us - certain_us - self._evidence.silent_us(certain_us, until_us)
         if held_us <= self._period_us * (1 + blocked):
             return False
@@ -71,7 +71,7 @@ class IsrJudge:
             outcome.reason = o.IN_FLIGHT if blocked else reason
         return True
 
-    def _blocked(self, from_us: int, until_us: int, under_way: Iterable[IsrOutcome]) -> int:
+    def _count_blocked(self, from_us: int, until_us: int, under_way: Iterable[IsrOutcome]) -> int:
         """Count the changes under way within a span: an evaluation then skips the partition."""
         ended = sum(since_us < until_us and from_us <= ended_us for since_us, ended_us in self._flights)
         return ended + sum((change.proposed_us or until_us) < until_us for change in under_way)

@@ -95,14 +95,14 @@ class IsrRules:
             self.isr = frozenset(event.isr)
         isr = self.isr or frozenset()
         for replica_id in isr - {self._context.broker_id}:
-            self._follower(replica_id)
+            self._get_follower(replica_id)
         for replica_id, follower in self._followers.items():
             follower.reset(event.time_us, replica_id in isr, newly_leader, self._log.offset)
 
     def commit(self, event: Event) -> None:
         """Apply a committed ISR. Call it before `isr` changes."""
         for replica_id in frozenset(event.isr or ()) - (self.isr or frozenset()):
-            self._follower(replica_id).member_since_us = event.time_us
+            self._get_follower(replica_id).member_since_us = event.time_us
         if event.high_watermark is not None:
             self._watermark_lowest = max(self._watermark_lowest, event.high_watermark)
         self._watermark_stuck = self._context.rules.loses_wake_up_on_isr_commit
@@ -119,7 +119,7 @@ class IsrRules:
                 follower.behind_us = follower.behind_highest_us = event.time_us
             return False
         if follower is None:
-            follower = self._follower(event.replica_id)
+            follower = self._get_follower(event.replica_id)
         if event.offset is not None and event.offset > self._log.offset:
             span = self._log.prove(event.offset, event)
             for other in self._followers.values():
@@ -144,7 +144,7 @@ class IsrRules:
         wakes, self._wakes_on_append = self._wakes_on_append, False
         return wakes
 
-    def _follower(self, replica_id: int) -> Tracked:
+    def _get_follower(self, replica_id: int) -> Tracked:
         known = self._followers.get(replica_id)
         if known is None:
             known = self._followers[replica_id] = Tracked()
@@ -157,7 +157,7 @@ class IsrRules:
 
         Times in the future mean: unless the replica catches up, it is out of sync from then on.
         """
-        follower = self._follower(replica_id)
+        follower = self._get_follower(replica_id)
         if follower.caught_lowest_us is None or follower.caught_highest_us is None:
             return None
         lag_us = self._context.lag_time_max_us
@@ -173,7 +173,7 @@ class IsrRules:
 
     def due_us(self, replica_id: int, now_us: int) -> int:
         """Return until when a member that is in sync certainly remains so, unless records are appended."""
-        follower = self._follower(replica_id)
+        follower = self._get_follower(replica_id)
         if follower.caught_lowest_us is None:
             return now_us + self._context.lag_time_max_us
         due_us = follower.caught_lowest_us + self._context.lag_time_max_us
@@ -184,7 +184,7 @@ class IsrRules:
 
     def predict_shrink(self, outcome: IsrOutcome, seen_us: int, refused_us: int, since_us: int) -> None:
         """Set the prediction for an observed shrink: interval, class, and the replica's state as derived."""
-        follower = self._follower(outcome.replica_id)
+        follower = self._get_follower(outcome.replica_id)
         asked = self.out_of_sync(outcome.replica_id, seen_us)
         follower.doubt(seen_us)
         if asked is not None:
@@ -214,10 +214,10 @@ class IsrRules:
 
     def may_join(self, expected: Expected, replica_id: int, event: Event, isr: frozenset[int]) -> None:
         """Note whether a fetch of a replica outside of an ISR makes the leader propose it."""
-        offset = event.offset if event.offset is not None else self._follower(replica_id).end_offset
+        offset = event.offset if event.offset is not None else self._get_follower(replica_id).end_offset
         if offset is None or (self._context.rules.epoch_start_gates_expansion and offset < self._start_offset):
             return
-        lowest, highest = self._watermark(event.earliest_us - TICK_US, isr)
+        lowest, highest = self._limit_watermark(event.earliest_us - TICK_US, isr)
         if offset < lowest:
             return
         lowest_us = expected.lowest_us
@@ -246,7 +246,7 @@ class IsrRules:
     def predict_expansion(self, outcome: IsrOutcome, expected: Expected | None, refused_us: int, since_us: int) -> None:
         """Set the prediction for an observed expansion."""
         seen_us = outcome.observed_us or 0
-        outcome.end_offset_predicted = self._follower(outcome.replica_id).end_offset
+        outcome.end_offset_predicted = self._get_follower(outcome.replica_id).end_offset
         if not self._evidence.logged(max(since_us, seen_us - self._context.lag_time_max_us), seen_us):
             outcome.class_, outcome.reason = o.UNOBSERVABLE, o.FETCH_NOT_LOGGED
             return
@@ -265,12 +265,12 @@ class IsrRules:
 
     def stands_by(self, expected: Expected, replica_id: int, now_us: int, isr: frozenset[int]) -> None:
         """Note that a replica's position qualifies as it is: its next fetch need not list the partition."""
-        follower = self._follower(replica_id)
+        follower = self._get_follower(replica_id)
         if not self._sessions or follower.end_offset is None or follower.chain is None:
             return
         if self._evidence.next_fetch(connection_of(follower.chain), now_us, follower.chain_end_us) is None:
             return
-        if follower.end_offset >= self._watermark(now_us, isr)[0]:
+        if follower.end_offset >= self._limit_watermark(now_us, isr)[0]:
             expected.waiting_us = now_us
 
     def _predict_unlisted(self, outcome: IsrOutcome, waiting_us: int) -> None:
@@ -283,23 +283,23 @@ class IsrRules:
                 outcome.lowest_us = waiting_us if outcome.lowest_us is None else outcome.lowest_us
         if span is None or span[0] > seen_us:
             return
-        follower = self._follower(replica_id)
+        follower = self._get_follower(replica_id)
         outcome.lowest_us = span[0] if outcome.lowest_us is None else outcome.lowest_us
         next_us = self._evidence.next_fetch(connection_of(follower.chain), span[1], follower.chain_end_us)
         outcome.highest_us = None if next_us is None else max(next_us, outcome.lowest_us)
 
-    def _watermark(self, now_us: int, isr: frozenset[int]) -> tuple[int, int]:
+    def _limit_watermark(self, now_us: int, isr: frozenset[int]) -> tuple[int, int]:
         """Return (lowest, highest) bounds of the high watermark just before now
         (``Partition.maybeIncrementLeaderHW``).
         """
         lowest, highest = self._log.at(now_us), self._log.offset
         for replica_id in isr:
             if replica_id != self._context.broker_id:
-                follower = self._follower(replica_id)
+                follower = self._get_follower(replica_id)
                 lowest = min(lowest, follower.end_at(now_us))
                 highest = min(highest, -1 if follower.end_offset is None else follower.end_offset)
         self._watermark_highest = max(self._watermark_highest, highest)
-        if self._watermark_stuck or self._below_min_isr(now_us, isr):
+        if self._watermark_stuck or self._is_below_min_isr(now_us, isr):
             return self._watermark_lowest, self._watermark_highest
         if self._context.rules.waits_for_caught_up_replicas:
             horizon_us = now_us - self._context.lag_time_max_us
@@ -309,5 +309,5 @@ class IsrRules:
         self._watermark_lowest = max(self._watermark_lowest, lowest)
         return self._watermark_lowest, self._watermark_highest
 
-    def _below_min_isr(self, now_us: int, isr: frozenset[int]) -> bool:
+    def _is_below_min_isr(self, now_us: int, isr: frozenset[int]) -> bool:
         return self._context.rules.high_watermark_needs_min_isr and len(isr) < self._context.min_isr_at(now_us)

@@ -64,7 +64,7 @@ def advance(
         removed: replicas that leave the ISR with this event.
     """
     leadership = state.leadership
-    if leadership is None or _below_min_isr(state, leadership, event.time_us):
+    if leadership is None or _is_below_min_isr(state, leadership, event.time_us):
         return
     definite, possible = leadership.counted(event.time_us)
     allowed = leadership.bound(definite)
@@ -74,12 +74,12 @@ def advance(
         if batch.base_offset >= allowed:
             break
         if batch.committed_lowest_us is None:
-            batch.committed_lowest_us = _earliest(
+            batch.committed_lowest_us = _find_earliest(
                 leadership, batch.base_offset, batch.appended_lowest_us, event, definite
             )
     state.wakes += state.log.committed(certain, event.time_us)
     if state.waiting:
-        _complete_waiting(state, leadership, event, brought, removed, (definite, possible), (allowed, certain))
+        _satisfy_waiting(state, leadership, event, brought, removed, (definite, possible), (allowed, certain))
     oldest = leadership.high_watermark
     if state.waiting and state.waiting[0].base_offset is not None:
         oldest = min(oldest, state.waiting[0].base_offset)
@@ -88,7 +88,7 @@ def advance(
     leadership.answered.forget_below(oldest)
 
 
-def _complete_waiting(
+def _satisfy_waiting(
     state: State,
     leadership: Leadership,
     event: Event,
@@ -107,7 +107,7 @@ def _complete_waiting(
             still.append(operation)
             continue
         if operation.lowest_us is None:
-            operation.lowest_us = _earliest(leadership, base, operation.handled_us, event, definite)
+            operation.lowest_us = _find_earliest(leadership, base, operation.handled_us, event, definite)
         if base >= certain:
             still.append(operation)
             continue
@@ -115,19 +115,19 @@ def _complete_waiting(
     state.waiting = still
 
 
-def _below_min_isr(state: State, leadership: Leadership, now_us: int) -> bool:
+def _is_below_min_isr(state: State, leadership: Leadership, now_us: int) -> bool:
     if not leadership.rules.high_watermark_needs_min_isr or leadership.isr is None:
         return False
-    return len(leadership.isr) < _effective_min_isr(state, leadership, now_us)  # since 3.7: KAFKA-15583, KIP-966
+    return len(leadership.isr) < _get_min_isr(state, leadership, now_us)  # since 3.7: KAFKA-15583, KIP-966
 
 
-def _effective_min_isr(state: State, leadership: Leadership, now_us: int) -> int:
+def _get_min_isr(state: State, leadership: Leadership, now_us: int) -> int:
     """Return min.insync.replicas, since 3.7 at most the number of replicas (``Partition.effectiveMinIsr``)."""
     configured = state.context.min_isr_at(now_us)
     return min(configured, state.replicas) if leadership.rules.caps_min_isr_at_replicas else configured
 
 
-def _earliest(leadership: Leadership, base_offset: int, floor_us: int, event: Event, definite: list[int]) -> int:
+def _find_earliest(leadership: Leadership, base_offset: int, floor_us: int, event: Event, definite: list[int]) -> int:
     """Return the earliest time, from `floor_us` on, at which the definite replicas can have let an offset through."""
     earliest = floor_us
     for replica_id in definite:
@@ -162,7 +162,7 @@ def _satisfy(
     operation.predicted_error_code = NONE  # case C.2
     operation.isr = tuple(sorted(leadership.isr or ()))
     operation.isr_inferred = leadership.isr is None
-    if event.kind in (e.ISR_UPDATE, e.LEADER_START) and not _closed_by_fetch(operation, reached, event):
+    if event.kind in (e.ISR_UPDATE, e.LEADER_START) and not _is_closed_by_fetch(operation, reached, event):
         operation.cause = o.ISR_CHANGE
         held = [r for r in sorted(removed) if held_back(leadership, r, operation.base_offset)]
         operation.closing_replica = held[0] if held else None
@@ -177,13 +177,13 @@ def _satisfy(
     else:
         operation.cause = o.LEADER_ONLY
         operation.without_closing_us = operation.handled_us
-    _bound_by_told(leadership, operation)
-    if _under_min_isr_after_append(state, leadership, event.time_us):
+    _lower_by_answers(leadership, operation)
+    if _is_under_min_isr(state, leadership, event.time_us):
         operation.predicted_error_code = NOT_ENOUGH_REPLICAS_AFTER_APPEND  # case C.1
     state.decided.add(operation)
 
 
-def _bound_by_told(leadership: Leadership, operation: PartitionOutcome) -> bool:
+def _lower_by_answers(leadership: Leadership, operation: PartitionOutcome) -> bool:
     """Lower an operation's interval if an answer to a follower proves the high watermark sooner than logged fetches.
 
     Return True if so. The fetch that moved the high watermark is then unknown.
@@ -199,15 +199,15 @@ def _bound_by_told(leadership: Leadership, operation: PartitionOutcome) -> bool:
     return True
 
 
-def _closed_by_fetch(operation: PartitionOutcome, reached: list[tuple[int, int, Event]], event: Event) -> bool:
+def _is_closed_by_fetch(operation: PartitionOutcome, reached: list[tuple[int, int, Event]], event: Event) -> bool:
     """Return True if the last needed fetch is not earlier than the ISR change, so that the fetch closed the
     operation.
     """
     return bool(reached) and reached[-1][0] >= event.time_us
 
 
-def _under_min_isr_after_append(state: State, leadership: Leadership, now_us: int) -> bool:
-    return leadership.isr is not None and len(leadership.isr) < _effective_min_isr(state, leadership, now_us)
+def _is_under_min_isr(state: State, leadership: Leadership, now_us: int) -> bool:
+    return leadership.isr is not None and len(leadership.isr) < _get_min_isr(state, leadership, now_us)
 
 
 def expire(state: State, now_us: int) -> None:
@@ -221,7 +221,7 @@ def expire(state: State, now_us: int) -> None:
             still.append(operation)
             continue
         leadership = state.leadership
-        if leadership is not None and operation.base_offset is not None and _bound_by_told(leadership, operation):
+        if leadership is not None and operation.base_offset is not None and _lower_by_answers(leadership, operation):
             operation.cause, operation.predicted_error_code = o.HIGH_WATERMARK, NONE
             operation.isr = tuple(sorted(leadership.isr or ()))
             operation.isr_inferred = leadership.isr is None
@@ -257,7 +257,7 @@ def close(state: State, operation: PartitionOutcome, event: Event, cause: str, e
     leadership = state.leadership
     if leadership is not None and operation.base_offset is not None and not operation.error_code:
         operation.highest_us = event.time_us
-        if _bound_by_told(leadership, operation):
+        if _lower_by_answers(leadership, operation):
             operation.cause, operation.predicted_error_code, operation.proven_early = o.HIGH_WATERMARK, NONE, False
             state.decided.add(operation)
             return
@@ -310,7 +310,7 @@ def finish(state: State) -> Iterable[PartitionOutcome | Wake]:
     return [*state.decided.drain(state.required), *state.wakes]
 
 
-def _leader_start(state: State, event: Event) -> None:
+def _start_leadership(state: State, event: Event) -> None:
     newly_leader = not state.leads
     if newly_leader or state.leadership is None:
         state.leadership = new_leadership(state)
@@ -324,7 +324,7 @@ def _leader_start(state: State, event: Event) -> None:
     advance(state, event, removed=removed)
 
 
-def _leader_end(state: State, event: Event) -> None:
+def _end_leadership(state: State, event: Event) -> None:
     state.wakes += state.log.ended(event)
     if state.leadership is None or not state.leads:
         state.leads = False
@@ -339,7 +339,7 @@ def _leader_end(state: State, event: Event) -> None:
     state.leadership = None
 
 
-def _isr_update(state: State, event: Event) -> None:
+def _apply_isr(state: State, event: Event) -> None:
     if state.leads is False:
         return
     leadership = current_leadership(state)
@@ -349,7 +349,7 @@ def _isr_update(state: State, event: Event) -> None:
     advance(state, event, removed=removed)
 
 
-def _isr_proposal(state: State, event: Event) -> None:
+def _take_first_isr(state: State, event: Event) -> None:
     """Take the ISR that a shrink line starts from, if no earlier line showed the ISR."""
     if state.leads is False or event.isr is None:
         return
@@ -359,24 +359,24 @@ def _isr_proposal(state: State, event: Event) -> None:
         note_replicas(state)
 
 
-def _roll(state: State, event: Event) -> None:
+def _apply_roll(state: State, event: Event) -> None:
     state.log.rolled(event, state.leads is not False, state.context.rules.roll_moves_high_watermark)
 
 
-def _replicated(state: State, event: Event) -> None:
+def _apply_replicated(state: State, event: Event) -> None:
     if state.leads:
         return
     state.wakes += state.replica.answered(event)
 
 
-def _pass_on(state: State, event: Event) -> None:
+def _add_wake(state: State, event: Event) -> None:
     """Add a wake of the event's kind, whether the broker leads or follows: a follower also serves the tier."""
     state.wakes.append(
         Wake(event.kind, event.offset, appended_lowest_us=event.earliest_us, appended_highest_us=event.time_us)
     )
 
 
-def _fetch(state: State, event: Event) -> None:
+def _apply_fetch(state: State, event: Event) -> None:
     if event.offset is not None and not event.error_code and not event.diverging:
         state.required.boundary(event.offset)
     # A read error is answered at once and moves no follower; an error after a wait came later than the read.
@@ -395,7 +395,7 @@ def _fetch(state: State, event: Event) -> None:
         advance(state, event)
 
 
-def _initial_status(state: State, event: Event) -> None:
+def _note_initial_status(state: State, event: Event) -> None:
     if event.offset is None or event.required_offset is None:
         return
     state.required.logged(event.offset, event.required_offset)
@@ -403,14 +403,14 @@ def _initial_status(state: State, event: Event) -> None:
         state.logged_appends.append((event.time_us, event.offset))
 
 
-def _progress(state: State, event: Event) -> None:
+def _note_progress(state: State, event: Event) -> None:
     if event.required_offset is not None:
         state.required.awaited(event.required_offset, event.isr or ())
 
 
-def _produce(state: State, event: Event) -> None:
+def _apply_produce(state: State, event: Event) -> None:
     if event.error_code is None and event.offset is None:
-        event = event._replace(offset=_logged_base_offset(state, event))
+        event = event._replace(offset=_take_logged_offset(state, event))
     appended = event.error_code in (NONE, REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, None)
     base = event.offset if event.offset is not None and event.offset >= 0 else None
     # Counted: a coordinator's records, or a produce without a logged response.
@@ -424,7 +424,7 @@ def _produce(state: State, event: Event) -> None:
             state.required.marker(marker)
             placed = state.required.offset_of(marker)
         elif base is not None:
-            state.required.append(base, event.earliest_us, _latest_us(state, event))
+            state.required.append(base, event.earliest_us, _get_latest_us(state, event))
         if state.leads is not False:
             append, deferred = _append(state, event)
             base = state.log.appended(append, deferred, placed)
@@ -461,7 +461,7 @@ def _produce(state: State, event: Event) -> None:
     advance(state, event, brought=operation)
 
 
-def _latest_us(state: State, event: Event) -> int:
+def _get_latest_us(state: State, event: Event) -> int:
     """Return when a produce was appended at the latest. One of a transaction may have waited for verification."""
     may_wait = event.producer is not None and state.context.rules.verifies_transactions
     return max(event.time_us, event.completed_us or 0) if may_wait else event.time_us
@@ -488,7 +488,7 @@ def _append(state: State, event: Event) -> tuple[Event, bool]:
     return event._replace(time_us=max(highest_us, answered_us), earliest_us=lowest_us), True
 
 
-def _logged_base_offset(state: State, event: Event) -> int | None:
+def _take_logged_offset(state: State, event: Event) -> int | None:
     """Return the base offset of a produce without a response, from a TRACE line of that time, or None."""
     while state.logged_appends and state.logged_appends[0][0] < event.earliest_us - TICK_US:
         state.logged_appends.popleft()
@@ -522,18 +522,18 @@ def _answer_failure(state: State, operation: PartitionOutcome, appended: bool, e
 
 
 _HANDLERS = {
-    e.LEADER_START: _leader_start,
-    e.LEADER_END: _leader_end,
-    e.ISR_UPDATE: _isr_update,
-    e.ISR_PROPOSAL: _isr_proposal,
-    e.ROLL: _roll,
-    e.FETCH: _fetch,
-    e.INITIAL_STATUS: _initial_status,
-    e.PRODUCE: _produce,
-    e.PROGRESS: _progress,
-    e.LOCAL_START: _pass_on,
-    e.TIER_FAILED: _pass_on,
-    e.REPLICATED: _replicated,
+    e.LEADER_START: _start_leadership,
+    e.LEADER_END: _end_leadership,
+    e.ISR_UPDATE: _apply_isr,
+    e.ISR_PROPOSAL: _take_first_isr,
+    e.ROLL: _apply_roll,
+    e.FETCH: _apply_fetch,
+    e.INITIAL_STATUS: _note_initial_status,
+    e.PRODUCE: _apply_produce,
+    e.PROGRESS: _note_progress,
+    e.LOCAL_START: _add_wake,
+    e.TIER_FAILED: _add_wake,
+    e.REPLICATED: _apply_replicated,
 }
 
 

@@ -106,17 +106,17 @@ def operations(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def timers(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return timers that ran late, from rows of ``silver.fetch_requests``: when they were due and when they ran."""
-    rows = _by_broker(rows)
+    rows = _fill_broker(rows)
     wait_us = pc.multiply(rows["max_wait_ms"].cast(pa.int64()), 1000)
     due_us = pc.add(micros(rows["handled_time"]), wait_us)
     late = pc.greater(pc.subtract(micros(rows["completed_time"]), due_us), HELD_UP_US)
     late = both(late, pc.greater(wait_us, 0))
-    return _events_of(rows.filter(late), _TIMER, due_us.filter(late), "completed_time")
+    return _make_events(rows.filter(late), _TIMER, due_us.filter(late), "completed_time")
 
 
 def answers(rows: pa.RecordBatch, spans: Spans) -> pa.RecordBatch:
     """Return requests that arrived and were answered within a span of lateness. The answer is dated by its line."""
-    rows = _by_broker(rows)
+    rows = _fill_broker(rows)
     brokers = pc.binary_join_element_wise(rows["cluster_id"], rows["broker_id"].cast(pa.string()), "|")
     arrived, answered = rows["arrival_time"], rows["time"]
     within = pa.repeat(False, len(rows))
@@ -126,16 +126,16 @@ def answers(rows: pa.RecordBatch, spans: Spans) -> pa.RecordBatch:
         at = pc.subtract(pc.search_sorted(begins, arrived, side="left").cast(pa.int64()), 1)
         end = ends.take(when(pc.greater_equal(at, 0), at))
         within = pc.or_(within, both(pc.equal(brokers, broker), pc.less(answered, end)))
-    return _events_of(rows.filter(within), _ANSWER, micros(arrived.filter(within)), "time")
+    return _make_events(rows.filter(within), _ANSWER, micros(arrived.filter(within)), "time")
 
 
-def _by_broker(rows: pa.RecordBatch) -> pa.RecordBatch:
+def _fill_broker(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Replace unknown brokers by `UNKNOWN_BROKER`, so that their requests count as one broker's."""
     broker_id = pc.fill_null(rows["broker_id"], UNKNOWN_BROKER)
     return rows.set_column(rows.schema.get_field_index("broker_id"), "broker_id", broker_id)
 
 
-def _events_of(rows: pa.RecordBatch, rank: int, at_us: pa.Array, until: str) -> pa.RecordBatch:
+def _make_events(rows: pa.RecordBatch, rank: int, at_us: pa.Array, until: str) -> pa.RecordBatch:
     values = {name: rows[name] for name in BROKER} | {"at_us": at_us, "until_us": micros(rows[until]), "rank": rank}
     return shaped(_SCHEMA, len(rows), values)
 
@@ -202,7 +202,7 @@ def settler(limits: Tolerances, throttles: Throttles = NO_THROTTLES) -> Callable
 
     def work(batches: Batches) -> Batches:
         tables = Tables({name: DELAYED_OPERATIONS.schema})
-        for broker, events in groups(batches, len(BROKER), _events):
+        for broker, events in groups(batches, len(BROKER), _read_events):
             key = dict(zip(BROKER, broker, strict=True))
             for operation in settle(events, limits, partial(throttles.judged, broker)):
                 tables.add_named(name, operation | key)
@@ -212,7 +212,7 @@ def settler(limits: Tolerances, throttles: Throttles = NO_THROTTLES) -> Callable
     return work
 
 
-def _events(columns: Columns) -> Iterator[LateEvent]:
+def _read_events(columns: Columns) -> Iterator[LateEvent]:
     for values in zip(*columns, strict=True):
         row = dict(zip(COLUMNS, values, strict=True))
         yield LateEvent(row["at_us"], row["rank"], row["until_us"], row | {"completed_us": row["until_us"]})

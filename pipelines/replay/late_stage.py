@@ -58,13 +58,13 @@ def settled(lake: Lake, unsettled: Staged, limits: Tolerances, contexts: Context
     if spans:
         requests = (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS)
         readings += [Reading(spec, _INSTANTS, by_batch(answers, spans), later) for spec in requests]
-    rows, worker = Keyed(SHAPE, flow.key("late"), ORDER, COLUMNS), settler(limits, _throttles(lake, contexts))
+    rows, worker = Keyed(SHAPE, flow.key("late"), ORDER, COLUMNS), settler(limits, _collect_throttles(lake, contexts))
     folded = fold(lake, Fold(readings, rows, worker))
     assert folded is not None
     return table_of(folded, DELAYED_OPERATIONS.name, DELAYED_OPERATIONS.worker_schema)
 
 
-def _throttles(lake: Lake, contexts: Contexts) -> Throttles:
+def _collect_throttles(lake: Lake, contexts: Contexts) -> Throttles:
     """Return the throttles with the ISRs of throttled topics. Reads no table if no topic is throttled."""
     topics = throttled_topics(contexts)
     isrs: dict[tuple[str, int, str, int], set[tuple[int, frozenset[int]]]] = defaultdict(set)

@@ -142,7 +142,7 @@ class Leadership:
             if event.controller:
                 # The controller takes a replica out because it is fenced, shuts down, or its log directory failed: a
                 # broker that fetches on may be any of these, and after a failed directory it is as eligible as before.
-                follower.eligible = False if self._left_waiting(follower, event.time_us) else None
+                follower.eligible = False if self._has_stopped(follower, event.time_us) else None
         return removed
 
     def fetched(self, event: Event) -> bool:
@@ -173,7 +173,7 @@ class Leadership:
             follower.caught_up_us = max(follower.caught_up_us, follower.last_fetch_us)
         follower.last_fetch_us = event.time_us
         follower.leader_end_at_last_fetch = self.end_offset
-        if self._may_join(event.replica_id, follower, offset):
+        if self._can_join(event.replica_id, follower, offset):
             follower.proposed = True
         moved = offset != follower.end_offset
         if moved:
@@ -181,13 +181,13 @@ class Leadership:
             follower.remember(offset, event)
         return moved
 
-    def _left_waiting(self, follower: Follower, now_us: int) -> bool:
+    def _has_stopped(self, follower: Follower, now_us: int) -> bool:
         """Return True if a replica that is behind has not fetched for long. At the log end, a session hides fetches."""
         behind = follower.end_offset is None or follower.end_offset < self.end_offset
         since_us = max(follower.last_fetch_us, follower.caught_up_us)
         return behind and now_us - since_us >= SESSION_TIMEOUT_MIN_US
 
-    def _may_join(self, replica_id: int, follower: Follower, offset: int) -> bool:
+    def _can_join(self, replica_id: int, follower: Follower, offset: int) -> bool:
         """Can this fetch have made the leader propose the replica for its ISR (``Partition.maybeExpandIsr``)?"""
         if self.isr is None or replica_id in self.isr or follower.eligible is False:
             return False

@@ -44,24 +44,24 @@ def evidences_of(
     gaps: dict[Broker, dict[str, list[Gap]]] = defaultdict(lambda: defaultdict(list))
     for row in rows_of(c.GAPS):
         gap = Gap(row["since_us"], row["handled_us"], row["until_us"], row["complete"])
-        gaps[_broker(row)][row["connection"]].append(gap)
+        gaps[_get_broker(row)][row["connection"]].append(gap)
     ends: dict[Broker, dict[str, int]] = defaultdict(dict)
     for row in rows_of(c.CHAIN_ENDS):
-        ends[_broker(row)][row["chain"]] = row["arrival_us"]
+        ends[_get_broker(row)][row["chain"]] = row["arrival_us"]
     resumed: dict[Broker, dict[str, int]] = defaultdict(dict)
     for row in rows_of(c.RESUMED):
-        resumed[_broker(row)][row["connection"]] = row["since_us"]
+        resumed[_get_broker(row)][row["connection"]] = row["since_us"]
     logged: dict[Broker, Span] = {
-        _broker(row): (row["since_us"] - c.LOGGED_SLACK_US, row["until_us"] + c.LOGGED_SLACK_US)
+        _get_broker(row): (row["since_us"] - c.LOGGED_SLACK_US, row["until_us"] + c.LOGGED_SLACK_US)
         for row in rows_of(c.LOGGED)
     }
     last_us = {broker: evidence.last_line_us for broker, evidence in carried.items() if evidence.last_line_us}
     silences: dict[Broker, list[Span]] = defaultdict(list)
     for row in rows_of(c.SILENCES):
         if row["since_us"] is None:
-            last_us[_broker(row)] = row["until_us"]
+            last_us[_get_broker(row)] = row["until_us"]
         else:
-            silences[_broker(row)].append((row["since_us"], row["until_us"]))
+            silences[_get_broker(row)].append((row["since_us"], row["until_us"]))
     standing = fencings(premises)
     brokers = {(file.cluster_id, file.broker_id) for file in premises.files if file.broker_id is not None}
     evidences: Evidences = {}
@@ -81,7 +81,7 @@ def evidences_of(
     return evidences
 
 
-def _broker(row: Mapping[str, Any]) -> Broker:
+def _get_broker(row: Mapping[str, Any]) -> Broker:
     return row["cluster_id"], row["broker_id"]
 
 

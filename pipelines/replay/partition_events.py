@@ -75,7 +75,7 @@ class EventReader:
         """Yield segments that the broker's logs began."""
         at = micros(rows.column("time"))
         lasted_us = pc.add(pc.multiply(rows.column("duration_ms").cast(pa.int64()), 1000), TICK_US)
-        yield from self._events(
+        yield from self._make_events(
             rows, e.ROLL, time_us=at, earliest_us=pc.subtract(at, lasted_us), offset=rows.column("base_offset")
         )
 
@@ -88,7 +88,7 @@ class EventReader:
         for event, kind in (("local_start", e.LOCAL_START), ("read_failed", e.TIER_FAILED)):
             is_so = _is(rows, "event", event)
             some, then = rows.filter(is_so), at.filter(is_so)
-            yield from self._events(some, kind, time_us=then, earliest_us=then, offset=some.column("offset"))
+            yield from self._make_events(some, kind, time_us=then, earliest_us=then, offset=some.column("offset"))
 
     def checks(self, rows: pa.RecordBatch) -> Batches:
         """Yield checks of delayed produces, from TRACE lines."""
@@ -97,21 +97,21 @@ class EventReader:
         for step, kind in (("initial", e.INITIAL_STATUS), ("progress", e.PROGRESS)):
             of_step = pc.equal(rows.column("step"), step)
             some = rows.filter(of_step)
-            yield from self._events(
+            yield from self._make_events(
                 some,
                 kind,
                 time_us=at.filter(of_step),
                 earliest_us=at.filter(of_step),
                 offset=some.column("start_offset"),
                 required_offset=some.column("required_offset"),
-                isr=_ids(some.column("awaiting"), "replica_id"),
+                isr=_get_ids(some.column("awaiting"), "replica_id"),
             )
 
     def appends(self, rows: pa.RecordBatch) -> Batches:
         """Yield appends from 'N written to log' lines, which show the required offset exactly."""
         rows = rows.filter(both(_is(rows, "source", "replica_manager"), pc.is_valid(rows.column("last_offset"))))
         at = micros(rows.column("time"))
-        yield from self._events(
+        yield from self._make_events(
             rows,
             e.INITIAL_STATUS,
             time_us=at,
@@ -125,10 +125,10 @@ class EventReader:
         producer = rows.column("transactional_id")
         if self.silent and self.clients:
             is_silent = in_spans(self.silent, rows, micros(rows.column("handled_time")))
-            producer = first_of(producer, when(is_silent, self._clients_ids(rows), pa.scalar(None, pa.string())))
+            producer = first_of(producer, when(is_silent, self._find_client_ids(rows), pa.scalar(None, pa.string())))
         rows = rows.set_column(rows.schema.get_field_index("transactional_id"), "transactional_id", producer)
-        yield from self._appended(
-            named(self.topic_names, _by_partition(rows)),
+        yield from self._make_appends(
+            named(self.topic_names, _split_partitions(rows)),
             same={"acks": "acks", "timeout_ms": "timeout_ms", "producer": "transactional_id"},
             offset="base_offset",
             size_bytes="size_bytes",
@@ -137,14 +137,14 @@ class EventReader:
     def requests(self, rows: pa.RecordBatch) -> Batches:
         """Yield appends of coordinators' records, and of transaction markers."""
         records = coordinators.records(rows, self.counts)
-        yield from self._appended(_by_partition(records), same={"records": "records"}, acks=-1)
-        marking = _by_partition(rows.filter(_is(rows, "api", "WRITE_TXN_MARKERS")))
-        keys = _keys(marking.column("cluster_id"), marking.column("part.producer_id"))
+        yield from self._make_appends(_split_partitions(records), same={"records": "records"}, acks=-1)
+        marking = _split_partitions(rows.filter(_is(rows, "api", "WRITE_TXN_MARKERS")))
+        keys = _join_keys(marking.column("cluster_id"), marking.column("part.producer_id"))
         ids = {f"{cluster_id}|{producer_id}": name for (cluster_id, producer_id), name in self.producers.items()}
         producer_id = pc.binary_join_element_wise("producer id ", marking.column("part.producer_id").cast("string"), "")
         marking = marking.append_column("producer", first_of(look_up(ids, keys, pa.string()), producer_id))
         values: dict[str, Value] = {"acks": -1, "records": 1, "size_bytes": MARKER_BYTES, "control": True}
-        yield from self._appended(marking, same={"producer": "producer"}, **values)
+        yield from self._make_appends(marking, same={"producer": "producer"}, **values)
 
     def isr_lines(self, rows: pa.RecordBatch) -> Batches:
         """Yield events of `pipelines.replay.isr_events`. A line in two files gives its events twice."""
@@ -162,7 +162,7 @@ class EventReader:
     def fetches(self, rows: pa.RecordBatch) -> Batches:
         """Yield events of followers' fetches from the fold of connections, with the ends of their chains."""
         chains = pc.binary_join_element_wise(
-            _keys(rows.column("cluster_id"), rows.column("broker_id")), rows.column("chain"), "|"
+            _join_keys(rows.column("cluster_id"), rows.column("broker_id")), rows.column("chain"), "|"
         )
         ends = look_up(self.chain_ends, chains, pa.int64())
         rows = rows.set_column(rows.schema.get_field_index("chain_end_us"), SCHEMA.field("chain_end_us"), ends)
@@ -179,12 +179,12 @@ class EventReader:
         values |= {"follower": follower, "read_committed": read_committed}
         yield shaped(SCHEMA, rows.num_rows, {"rank": RANK[WATCH], "kind": WATCH, "time_us": -1, **values})
 
-    def _clients_ids(self, rows: pa.RecordBatch) -> pa.Array:
+    def _find_client_ids(self, rows: pa.RecordBatch) -> pa.Array:
         hosts = remote_hosts(rows.column("connection"))
         keys = pc.binary_join_element_wise(rows.column("cluster_id"), rows.column("client_id"), hosts, "|")
         return look_up({"|".join(key): name for key, name in self.clients.items()}, keys, pa.string())
 
-    def _appended(self, rows: pa.RecordBatch, same: Mapping[str, str] | None = None, **values: Value) -> Batches:
+    def _make_appends(self, rows: pa.RecordBatch, same: Mapping[str, str] | None = None, **values: Value) -> Batches:
         """Yield appends of requests with one row per partition, ``part``.
 
         Args:
@@ -194,7 +194,7 @@ class EventReader:
         fields = {
             name: rows.column(f"part.{value}") if isinstance(value, str) else value for name, value in values.items()
         }
-        yield from self._events(
+        yield from self._make_events(
             rows,
             e.PRODUCE,
             time_us=micros(rows.column("handled_time")),
@@ -208,7 +208,7 @@ class EventReader:
             **fields,
         )
 
-    def _events(self, rows: pa.RecordBatch, kind: str, **values: Value) -> Batches:
+    def _make_events(self, rows: pa.RecordBatch, kind: str, **values: Value) -> Batches:
         key = {name: rows.column(name) for name in KEY_TYPES}
         events = shaped(SCHEMA, rows.num_rows, {**key, "rank": e.RANK[kind], "kind": kind, **values})
         events = events.filter(pc.is_valid(events.column("broker_id")))
@@ -230,7 +230,7 @@ def in_spans(spans: Spans, rows: pa.RecordBatch, time_us: pa.Array) -> pa.Array:
     Args:
         rows: with ``cluster_id`` and ``broker_id``.
     """
-    keys = _keys(rows.column("cluster_id"), rows.column("broker_id")).to_pylist()
+    keys = _join_keys(rows.column("cluster_id"), rows.column("broker_id")).to_pylist()
     texts = {f"{cluster_id}|{broker_id}": some for (cluster_id, broker_id), some in spans.items()}
     within = [
         any(since_us <= at < until_us for since_us, until_us in texts.get(key, ()))
@@ -239,7 +239,7 @@ def in_spans(spans: Spans, rows: pa.RecordBatch, time_us: pa.Array) -> pa.Array:
     return pa.array(within, pa.bool_())
 
 
-def _keys(first: pa.Array, second: pa.Array) -> pa.Array:
+def _join_keys(first: pa.Array, second: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(first, second.cast(pa.string()), "|")
 
 
@@ -247,7 +247,7 @@ def _is(rows: pa.RecordBatch, column: str, value: str) -> pa.Array:
     return pc.equal(rows.column(column), value)
 
 
-def _by_partition(requests: pa.RecordBatch) -> pa.RecordBatch:
+def _split_partitions(requests: pa.RecordBatch) -> pa.RecordBatch:
     """Return requests with one row per partition: ``part``, its ``topic`` and ``partition``, and the shared columns."""
     counts = pc.list_value_length(requests.column("partitions"))
     rows = requests.append_column("operation_id", operation_ids(requests)).append_column("partition_count", counts)
@@ -256,7 +256,7 @@ def _by_partition(requests: pa.RecordBatch) -> pa.RecordBatch:
     return topics.append_column("partition", parts.column("part.partition"))
 
 
-def _ids(lists: pa.Array, name: str) -> pa.Array:
+def _get_ids(lists: pa.Array, name: str) -> pa.Array:
     """Return one field of each struct of arrays, as arrays."""
     values = [None if items is None else [item[name] for item in items] for items in lists.to_pylist()]
     return pa.array(values, pa.list_(pa.int32()))

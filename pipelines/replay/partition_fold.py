@@ -70,12 +70,12 @@ class PartitionFold:
 
     def freeze(self) -> bytes:
         """Serialize this fold for `thawed`."""
-        return FREEZER.freeze(self, self._outside(self.state.context, self.watch.evidence))
+        return FREEZER.freeze(self, self._list_outside(self.state.context, self.watch.evidence))
 
     @classmethod
     def thawed(cls, frozen: bytes, context: Context, evidence: IsrEvidence) -> PartitionFold:
         """Restore the fold from `freeze`, with context and evidence as known now."""
-        fold = FREEZER.thaw(frozen, cls._outside(context, evidence))
+        fold = FREEZER.thaw(frozen, cls._list_outside(context, evidence))
         assert isinstance(fold, cls)
         # Fetches since then show how far their chains reach.
         if fold.state.leadership is not None:
@@ -84,7 +84,7 @@ class PartitionFold:
         return fold
 
     @staticmethod
-    def _outside(context: Context, evidence: IsrEvidence) -> tuple[object, ...]:
+    def _list_outside(context: Context, evidence: IsrEvidence) -> tuple[object, ...]:
         return context, context.rules, evidence
 
 

@@ -134,7 +134,7 @@ class PartitionWorker:
         fold = None if frozen is None else PartitionFold.thawed(frozen, context, evidence)
         watches = Watches(partition, self._answering.get((cluster_id, broker_id), ()))
         rows = _Rows(key, tables, watches, self._contexts.coarse, final=sealed_us is not None)
-        for event, brought, watch in _each_change_once(events):
+        for event, brought, watch in _deduplicate_changes(events):
             if event.kind == WATCH:
                 watches.add(Watch._make(watch))
                 continue
@@ -189,7 +189,7 @@ class _Rows:
         elif isinstance(output, IsrOutcome):
             cluster_id, topic, partition, broker_id = self._key
             change: IsrOutcome | None = output
-            begun_us, ended_us = _stretch(output)
+            begun_us, ended_us = _find_stretch(output)
             if is_coarse(self._coarse, (cluster_id, broker_id), begun_us, ended_us):
                 change = blurred_change(output)
             if change is None:
@@ -220,7 +220,7 @@ class _Rows:
             self._tables.add(OPEN, (*self._key, *since))
 
 
-def _stretch(change: IsrOutcome) -> tuple[int, int]:
+def _find_stretch(change: IsrOutcome) -> tuple[int, int]:
     """Return from when until when an ISR change was due, proposed and seen."""
     instants = (change.lowest_us, change.highest_us, change.proposed_us, change.committed_us)
     known = [time_us for time_us in instants if time_us is not None]
@@ -234,7 +234,7 @@ def carrying(columns: Columns) -> Iterable[Carrying]:
     return zip(events, columns[_EVENT_WIDTH], watches, strict=True)
 
 
-def _each_change_once(events: Iterable[Carrying]) -> Iterator[Carrying]:
+def _deduplicate_changes(events: Iterable[Carrying]) -> Iterator[Carrying]:
     """Yield the events without ISR changes repeated by a second file. Only ISR changes are counted."""
     time_us, changes = 0, set[Event]()
     for carrying_event in events:

@@ -36,9 +36,9 @@ class PendingOperations:
 
     def add(self, operation: PartitionOutcome) -> None:
         """Add a decided operation."""
-        decided_us = _decided_us(operation)
+        decided_us = _get_decided_us(operation)
         self._oldest_us = min(self._oldest_us, decided_us)
-        self._push(decided_us, operation)
+        self._add_due(decided_us, operation)
 
     def doubt(self, since_us: int, offset: int) -> None:
         """Mark operations as uncertain that a replica outside the ISR held back, if the high watermark counted it.
@@ -61,10 +61,10 @@ class PendingOperations:
         ready: list[PartitionOutcome] = []
         while self._due and self._due[0][0] <= before_us:
             decided_us, _, operation = heapq.heappop(self._due)
-            if _complete(operation, required):
+            if _fill_offsets(operation, required):
                 ready.append(operation)
             else:
-                self._push(max(decided_us, before_us) + max(settle_us, 1), operation)
+                self._add_due(max(decided_us, before_us) + max(settle_us, 1), operation)
         if ready and len(required) > self._forget_at:
             bases = [entry[2].base_offset for entry in self._due]
             asked_for = [base for base in (*bases, oldest_waiting) if base is not None]
@@ -81,31 +81,31 @@ class PendingOperations:
         before_us = now_us - _UNFOLLOWED_US
         if self._oldest_us > before_us:
             return []
-        unfollowed = [entry[2] for entry in self._due if _decided_us(entry[2]) <= before_us]
-        self._due = [entry for entry in self._due if _decided_us(entry[2]) > before_us]
+        unfollowed = [entry[2] for entry in self._due if _get_decided_us(entry[2]) <= before_us]
+        self._due = [entry for entry in self._due if _get_decided_us(entry[2]) > before_us]
         heapq.heapify(self._due)
-        self._oldest_us = min((_decided_us(entry[2]) for entry in self._due), default=NEVER_US)
+        self._oldest_us = min((_get_decided_us(entry[2]) for entry in self._due), default=NEVER_US)
         for operation in unfollowed:
-            _complete(operation, required)
-        return sorted(unfollowed, key=_decided_us)
+            _fill_offsets(operation, required)
+        return sorted(unfollowed, key=_get_decided_us)
 
     def drain(self, required: RequiredOffsets) -> Iterator[PartitionOutcome]:
         """Yield all remaining operations at the end of the log."""
         while self._due:
             operation = heapq.heappop(self._due)[2]
-            _complete(operation, required)
+            _fill_offsets(operation, required)
             yield operation
 
-    def _push(self, due_us: int, operation: PartitionOutcome) -> None:
+    def _add_due(self, due_us: int, operation: PartitionOutcome) -> None:
         self._count += 1
         heapq.heappush(self._due, (due_us, self._count, operation))
 
 
-def _decided_us(operation: PartitionOutcome) -> int:
+def _get_decided_us(operation: PartitionOutcome) -> int:
     return operation.highest_us or operation.completed_us
 
 
-def _complete(operation: PartitionOutcome, required: RequiredOffsets) -> bool:
+def _fill_offsets(operation: PartitionOutcome, required: RequiredOffsets) -> bool:
     """Fill in the values that offsets show. False if the next batch has not been seen yet."""
     if operation.base_offset is None:
         return True

@@ -115,33 +115,33 @@ def produce_operation(request: Row, outcomes: list[Row], limits: Tolerances, kaf
         lowest,
         highest,
         completed_us,
-        errors_agree=all(_error_agrees(row) for row in outcomes),
+        errors_agree=all(_is_error_explained(row) for row in outcomes),
         missing=next((row["missing"] for row in outcomes if row["missing"]), None if complete else NOT_REPLAYED),
         proven_early=any(row["proven_early"] for row in outcomes),
         limits=limits,
     )
     split = _split(last, handled_us, completed_us)
-    without_us = _without_closing(last, outcomes, handled_us, split)
+    without_us = _measure_without_closing(last, outcomes, handled_us, split)
     return {
         "operation": "produce",
-        "waited_as": _waited_as(request, kafka_version),
+        "waited_as": _name_wait(request, kafka_version),
         "error_codes": codes,
         "succeeded": codes == [0] if codes else given == {0},
         "predicted_error_codes": sorted(code for code in given if code is not None),
         **columns(lowest, highest, judgement),
-        "known_bug": _known_bug(judgement.operation_class, last, kafka_version),
+        "known_bug": _find_known_bug(judgement.operation_class, last, kafka_version),
         "cause": last["cause"] if last else o.UNKNOWN,
         "closing_topic": last["topic"] if last else None,
         "closing_partition": last["partition"] if last else None,
-        "closing_replica": _closing_replica(last, request["broker_id"]),
-        "closing_role": _role(last),
+        "closing_replica": _find_closing_replica(last, request["broker_id"]),
+        "closing_role": _choose_role(last),
         **{f"{name}_ms": part_us / 1000 for name, part_us in (split or {}).items()},
         "wait_without_closing_ms": None if without_us is None else without_us / 1000,
-        "partitions": [_partition(row) for row in outcomes],
+        "partitions": [_make_partition(row) for row in outcomes],
     }
 
 
-def _waited_as(request: Row, kafka_version: str | None) -> str | None:
+def _name_wait(request: Row, kafka_version: str | None) -> str | None:
     """Return Kafka's class for the wait. A coordinator with its own threads waits for the high watermark itself."""
     if request["completed_time"] - request["handled_time"] <= TICK_US:
         return None
@@ -150,19 +150,19 @@ def _waited_as(request: Row, kafka_version: str | None) -> str | None:
     return "DeferredEvent" if threads else "DelayedProduce"
 
 
-def _error_agrees(row: Row) -> bool:
+def _is_error_explained(row: Row) -> bool:
     observed, predicted = row["error_code"], row["predicted_error_code"]
     return observed is None or predicted is None or observed == predicted
 
 
-def _known_bug(operation_class: str, last: Row | None, kafka_version: str | None) -> str | None:
+def _find_known_bug(operation_class: str, last: Row | None, kafka_version: str | None) -> str | None:
     """Return KAFKA-13091 if a committed ISR change moved no high watermark, so that the answer waited for an append."""
     if operation_class != "late" or last is None or last["cause"] != o.ISR_CHANGE:
         return None
     return KAFKA_13091 if rules_for(kafka_version).loses_wake_up_on_isr_commit else None
 
 
-def _role(last: Row | None) -> str | None:
+def _choose_role(last: Row | None) -> str | None:
     if last is None or last["cause"] in (o.UNKNOWN, o.LEADERSHIP_LOST):
         return None
     if last["cause"] in _LEADER_CAUSES:
@@ -174,7 +174,7 @@ def _role(last: Row | None) -> str | None:
     return "isr_member" if last["closing_replica"] in last["isr"] else "outside_isr"
 
 
-def _closing_replica(last: Row | None, broker_id: int) -> int | None:
+def _find_closing_replica(last: Row | None, broker_id: int) -> int | None:
     if last is None:
         return None
     return broker_id if last["cause"] in (o.LEADER_ONLY, o.ERROR) else last["closing_replica"]
@@ -199,7 +199,7 @@ def _split(last: Row | None, handled_us: int, completed_us: int) -> Split | None
     return None
 
 
-def _without_closing(last: Row | None, outcomes: list[Row], handled_us: int, split: Split | None) -> int | None:
+def _measure_without_closing(last: Row | None, outcomes: list[Row], handled_us: int, split: Split | None) -> int | None:
     """Return the wait without the replica that closed the operation in any partition, microseconds. None if unknown."""
     if last is None or last["closing_replica"] is None or split is None:
         return None
@@ -211,7 +211,7 @@ def _without_closing(last: Row | None, outcomes: list[Row], handled_us: int, spl
     return min(done - handled_us + split["wait_completion"], sum(split.values()))
 
 
-def _partition(row: Row) -> Row:
+def _make_partition(row: Row) -> Row:
     logged = row["required_offset_logged"]
     return {
         "topic": row["topic"],
@@ -288,19 +288,19 @@ class ProduceReader:
 
     def produces(self, rows: pa.RecordBatch) -> Batches:
         """Yield produces that wait for their replicas, from ``silver.produce_requests``."""
-        yield self._requests(rows.filter(pc.equal(rows.column("acks"), -1)))
+        yield self._make_requests(rows.filter(pc.equal(rows.column("acks"), -1)))
 
     def requests(self, rows: pa.RecordBatch) -> Batches:
         """Yield requests of ``silver.requests`` whose answer waits for an append."""
-        yield self._requests(coordinators.records(rows, self.counts))
+        yield self._make_requests(coordinators.records(rows, self.counts))
         marks = both(
             pc.equal(rows.column("api"), "WRITE_TXN_MARKERS"),
             pc.is_valid(rows.column("broker_id")),
             pc.greater(pc.list_value_length(rows.column("partitions")), 0),
         )
-        yield self._requests(rows.filter(marks))
+        yield self._make_requests(rows.filter(marks))
 
-    def _requests(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _make_requests(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         rows = self.bounds.of_rows(rows, micros(rows.column("handled_time")))
         names = rows.schema.names
         parts = rows.column("partitions")

@@ -45,25 +45,25 @@ class ReplicaLog:
         self._end_offset = end
         high_watermark = min(event.high_watermark, end)
         stable_offset = high_watermark if event.stable_offset is None else min(event.stable_offset, high_watermark)
-        yield from self._passed(REPLICATED, self.high_watermark, high_watermark, event)
-        yield from self._passed(REPLICATED_STABLE, self.stable_offset, stable_offset, event)
+        yield from self._yield_passed(REPLICATED, self.high_watermark, high_watermark, event)
+        yield from self._yield_passed(REPLICATED_STABLE, self.stable_offset, stable_offset, event)
         self.high_watermark, self.stable_offset = high_watermark, stable_offset
         while self._answers and self._answers[0][1] <= stable_offset:
             self._answers.popleft()
 
-    def _passed(self, kind: str, before: int | None, now: int, event: Event) -> Iterator[Wake]:
+    def _yield_passed(self, kind: str, before: int | None, now: int, event: Event) -> Iterator[Wake]:
         if before is not None and now > before:
             yield Wake(
                 kind,
                 before,
-                self._bytes(before, now),
+                self._count_bytes(before, now),
                 appended_lowest_us=event.earliest_us,
                 appended_highest_us=event.time_us,
                 high_watermark=now,
                 leader_epoch=event.leader_epoch,
             )
 
-    def _bytes(self, first: int, end: int) -> int | None:
+    def _count_bytes(self, first: int, end: int) -> int | None:
         """Return the bytes between two offsets. None if an answer extends beyond them."""
         within = [answer for answer in self._answers if first < answer[1] and answer[0] < end]
         if not within or within[0][0] < first or within[-1][1] > end:

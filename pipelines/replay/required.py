@@ -78,30 +78,30 @@ class RequiredOffsets:
         holes: list[list[Marker]] = [[] for _ in range(len(self._bases) - at + 1)]
         place = 0
         for other in markers:
-            place = self._hole_of(other, at, place, holes)
+            place = self._find_hole(other, at, place, holes)
             holes[place].append(other)
             if other == marker:
                 break
         # If only the hole's end is known, later markers in the hole push it towards the begin.
         for other in markers[markers.index(marker) + 1 :]:
-            if self._hole_of(other, at, place, holes) != place:
+            if self._find_hole(other, at, place, holes) != place:
                 break
             holes[place].append(other)
         if at + place == len(self._bases):
             return None
         end = self._bases[at + place][0]
-        begin = self._begin_of_hole(self._before(at + place, marker))
+        begin = self._find_hole_begin(self._find_base_limit(at + place, marker))
         return min(end if begin is None else begin, end - len(holes[place])) + holes[place].index(marker)
 
-    def _hole_of(self, marker: Marker, at: int, place: int, holes: Sequence[Sequence[Marker]]) -> int:
+    def _find_hole(self, marker: Marker, at: int, place: int, holes: Sequence[Sequence[Marker]]) -> int:
         """Return the number of the first hole, from `place` on, that has room for a marker and can contain it."""
         perhaps = None
         for number in range(place, len(holes) - 1):
             end, earliest_us, latest_us = self._bases[at + number]
             if latest_us < marker.earliest_us:
                 continue
-            before, count = self._before(at + number, marker), len(holes[number])
-            begin, has_room = self._begin_of_hole(before), count < end - before - 1
+            before, count = self._find_base_limit(at + number, marker), len(holes[number])
+            begin, has_room = self._find_hole_begin(before), count < end - before - 1
             if begin is not None and count < end - begin:
                 return number
             if marker.latest_us < earliest_us:
@@ -111,13 +111,13 @@ class RequiredOffsets:
                 perhaps = number
         return len(holes) - 1
 
-    def _before(self, at: int, marker: Marker) -> int:
+    def _find_base_limit(self, at: int, marker: Marker) -> int:
         """Return a base offset before the hole that ends at a produce, or the log end at a later leadership start."""
         before, end = self._bases[at - 1][0] if at else -1, self._bases[at][0]
         starts = [start - 1 for start, since_us in self._starts if since_us <= marker.latest_us and start <= end]
         return max(before, *starts) if starts else before
 
-    def _begin_of_hole(self, base_offset: int) -> int | None:
+    def _find_hole_begin(self, base_offset: int) -> int | None:
         """Return the end of the batch at an offset, if a follower fetched from there. None otherwise."""
         at = bisect_right(self._boundaries, base_offset)
         return self._boundaries[at] if at < len(self._boundaries) else None

@@ -30,10 +30,10 @@ _SEALS = ("sealed_time", "sessions_time", "waiting_time")
 def runs_of(lake: StoredTables) -> list[StoredRun]:
     """Return the valid runs, the newest first."""
     rows = dicts(lake.rows(RUNS, *_OF_RUN, *_OF_BROKER, *_SEALS).sort_by([("run_number", "descending")]))
-    return [_run(list(of_run)) for _, of_run in groupby(rows, lambda row: row["run_number"])]
+    return [_make_run(list(of_run)) for _, of_run in groupby(rows, lambda row: row["run_number"])]
 
 
-def _run(rows: Sequence[Mapping[str, Any]]) -> StoredRun:
+def _make_run(rows: Sequence[Mapping[str, Any]]) -> StoredRun:
     of_brokers = {(row["cluster_id"], row["broker_id"]): row for row in rows if row["broker_id"] is not None}
     return StoredRun(
         number=rows[0]["run_number"],
@@ -42,13 +42,13 @@ def _run(rows: Sequence[Mapping[str, Any]]) -> StoredRun:
         inputs=rows[0]["inputs"] or "",
         folds_run=rows[0]["folds_run"] or 0,
         folds_shape=rows[0]["folds_shape"] or "",
-        seals={broker: _seal(row) for broker, row in of_brokers.items() if row["sealed_time"] is not None},
+        seals={broker: _make_seal(row) for broker, row in of_brokers.items() if row["sealed_time"] is not None},
         late={broker: row["from_time"] or 0 for broker, row in of_brokers.items() if row["reason"] == LATE},
         file_ids=frozenset(file_id for row in rows for file_id in row["file_ids"]),
     )
 
 
-def _seal(row: Mapping[str, Any]) -> Seal:
+def _make_seal(row: Mapping[str, Any]) -> Seal:
     sealed_us, sessions_us, waiting_us = (row[name] for name in _SEALS)
     return Seal(sealed_us, sessions_us, waiting_us, row["premises"], row["from_time"] or 0)
 

@@ -133,7 +133,7 @@ class SessionWorker:
     def __call__(self, batches: Batches, states: States) -> Batches:
         """For a stateful fold: `KEY_TYPES`, the fields of `SessionEvent` and of its `Origin`."""
         tables = Tables(SHAPES)
-        for key, frozen, events in groups_from(states, batches, len(KEY_TYPES), _events):
+        for key, frozen, events in groups_from(states, batches, len(KEY_TYPES), _read_events):
             yield from self._replay(key, frozen, events, tables)
         yield from tables.rest()
 
@@ -155,7 +155,7 @@ class SessionWorker:
             if event.time_us < since_us and (frozen is not None or event.kind not in LASTING):
                 continue
             if sealed_us is not None and event.time_us >= sealed_us:
-                _seal(key, session, sealed_us, tables)
+                _save_session(key, session, sealed_us, tables)
                 sealed_us = None
             if event.kind == FETCH and event.operation_id is not None:
                 if event.operation_id == fetched:
@@ -168,7 +168,7 @@ class SessionWorker:
             if tables.full:
                 yield from tables.take()
         if sealed_us is not None:
-            _seal(key, session, sealed_us, tables)
+            _save_session(key, session, sealed_us, tables)
         for outcome in session.finish():
             rows.add(outcome)
 
@@ -199,12 +199,12 @@ class _Rows:
         self._tables.add_named(table_of(row), row)
 
 
-def _seal(key: Key, session: FetchSession, sealed_us: int, tables: Tables) -> None:
+def _save_session(key: Key, session: FetchSession, sealed_us: int, tables: Tables) -> None:
     if not session.is_gone(sealed_us):
         tables.add(FOLDS, (*key, session.freeze(), session.pending, session.last_us))
 
 
-def _events(columns: Columns) -> Iterable[SessionEvent]:
+def _read_events(columns: Columns) -> Iterable[SessionEvent]:
     for at in _LISTS:
         columns[at] = [value or () for value in columns[at]]
     fields, origins = columns[: -len(Origin._fields)], columns[-len(Origin._fields) :]

@@ -127,8 +127,8 @@ class ShareReader:
         ids = operation_ids(rows).to_pylist()
         completed = micros(rows.column("completed_time"))
         texts = [
-            orjson.dumps(self._request(row, operation_id)).decode()
-            for row, operation_id in zip(_in_micros(rows).to_pylist(), ids, strict=True)
+            orjson.dumps(self._name_topics(row, operation_id)).decode()
+            for row, operation_id in zip(_convert_times(rows).to_pylist(), ids, strict=True)
         ]
         values = {
             "cluster_id": rows.column("cluster_id"),
@@ -140,14 +140,14 @@ class ShareReader:
         }
         yield shaped(SCHEMA, rows.num_rows, values)
 
-    def _request(self, row: Row, operation_id: str) -> Row:
+    def _name_topics(self, row: Row, operation_id: str) -> Row:
         for part in row["partitions"]:
             known = self._topic_names.get((row["cluster_id"], part["topic_id"]))
             part["topic"] = known or part["topic"] or f"id:{part['topic_id']}"
         return row | {"operation_id": operation_id}
 
 
-def _in_micros(rows: pa.RecordBatch) -> pa.RecordBatch:
+def _convert_times(rows: pa.RecordBatch) -> pa.RecordBatch:
     for name in ("time", "arrival_time", "dequeued_time", "handled_time", "completed_time"):
         rows = rows.set_column(rows.schema.get_field_index(name), name, micros(rows.column(name)))
     return rows
@@ -193,13 +193,13 @@ class ShareWorker:
                     if request["operation_id"] == seen:
                         continue  # the same line in two overlapping files
                     seen = request["operation_id"]
-                    operation = self._operation(broker, request, partitions)
+                    operation = self._judge_request(broker, request, partitions)
                     if request["handled_time"] >= self._since_us.get(broker, 0):
                         tables.add_named(SHARE_OPERATIONS.name, operation)
                         yield from tables.take()
         yield from tables.rest()
 
-    def _operation(self, broker: tuple[str, int], request: Row, partitions: Mapping[Place, SharePartition]) -> Row:
+    def _judge_request(self, broker: tuple[str, int], request: Row, partitions: Mapping[Place, SharePartition]) -> Row:
         counts = dict.fromkeys(("delivered", "redelivered", "refused", *_COUNTED.values()), 0)
         expired: dict[str | None, int] = defaultdict(int)
         last: tuple[Available, Place] | None = None
@@ -210,7 +210,7 @@ class ShareWorker:
             place = part["topic"], part["partition"]
             partition = partitions[place]
             group = partition.groups.setdefault(request["group_id"] or "", ShareGroup())
-            for available, size, holder in _given(partition, group, part, request, counts):
+            for available, size, holder in _apply_delivered(partition, group, part, request, counts):
                 if holder is not None:
                     expired[holder] += size
                 if available is None:
@@ -221,7 +221,7 @@ class ShareWorker:
             if part["acquired"]:
                 others_us += partition.moves
                 group.fetched.append(instants)
-        outcome = self._outcome(broker, request, last[0] if last else None, untold, others_us)
+        outcome = self._predict(broker, request, last[0] if last else None, untold, others_us)
         lowest_us, highest_us, cause, missing = outcome
         if is_coarse(self._coarse, broker, *instants):
             lowest_us, highest_us, missing = None, None, o.COARSE_TIMES
@@ -254,7 +254,7 @@ class ShareWorker:
             ],
         }
 
-    def _outcome(
+    def _predict(
         self,
         broker: tuple[str, int],
         request: Row,
@@ -297,13 +297,13 @@ class ShareWorker:
         return None, None, available.cause, SHARE_LOCK_NOT_LOGGED
 
 
-def _given(
+def _apply_delivered(
     partition: SharePartition, group: ShareGroup, part: Row, request: Row, counts: dict[str, int]
 ) -> Iterator[tuple[Available | None, int, str | None]]:
     """Yield for each delivered part of a partition: when it was available, its records, the expired lock's holder."""
     dequeued_us, completed_us = request["dequeued_time"], request["completed_time"]
     for batch in part["acknowledged"] or ():
-        for first, last, kind in _by_type(batch):
+        for first, last, kind in _split_types(batch):
             if part["acknowledge_error_code"]:
                 counts["refused"] += last - first + 1
                 continue
@@ -325,7 +325,7 @@ def _given(
         partition.acquired(group, first, last, request["member_id"], (dequeued_us, completed_us), timeout_us)
 
 
-def _by_type(batch: Row) -> Iterator[tuple[int, int, int]]:
+def _split_types(batch: Row) -> Iterator[tuple[int, int, int]]:
     """Yield the (first, last, type) ranges of a batch of acknowledgements: one type for all, or one per offset."""
     first, last, types = batch["first_offset"], batch["last_offset"], batch["types"]
     if len(types) == 1:

@@ -35,7 +35,7 @@ class SilenceWorker:
     def __call__(self, batches: Batches) -> Batches:
         """For ``mapInArrow``: `KEY_TYPES` and `COLUMNS`; gives blobs of `SHAPES`."""
         earliest: dict[Broker, int] = {}
-        for (cluster_id, broker_id, _), fetches in groups(batches, len(KEY_TYPES), _fetches):
+        for (cluster_id, broker_id, _), fetches in groups(batches, len(KEY_TYPES), _read_fetches):
             broker = cluster_id, broker_id
             silent_us = silent_since(fetches)
             if silent_us is not None and silent_us < self._sealed_us.get(broker, 0):
@@ -60,5 +60,5 @@ def silent_since(fetches: Iterable[tuple[int, bool]]) -> int | None:
     return None
 
 
-def _fetches(columns: Columns) -> Iterable[tuple[int, bool]]:
+def _read_fetches(columns: Columns) -> Iterable[tuple[int, bool]]:
     return zip(*columns, strict=True)

@@ -84,7 +84,7 @@ def replayed(
         partitioned = replay_partitions(lake, premises, ground, config, window)
         partitions = folder.written(partitioned, tables(SHAPES))
         limits = Tolerances(config.tolerance_ms * 1000, config.late_ms * 1000)
-        seals = _seals(lake, partitions, window, premises)
+        seals = _make_seals(lake, partitions, window, premises)
         folded = fold(
             lake,
             produce_fold(partitions, limits, premises.contexts, window),
@@ -108,12 +108,12 @@ def replay_partitions(
     return fold(lake, Fold(events, EVENTS, worker, folds))
 
 
-def _seals(lake: Lake, partitions: Staged, window: ReplayWindow, premises: Premises) -> dict[Broker, Seal]:
+def _make_seals(lake: Lake, partitions: Staged, window: ReplayWindow, premises: Premises) -> dict[Broker, Seal]:
     """Return up to where this run is final: fetches without open wakes, requests without open outcomes."""
     if not window.until:
         return {}
-    least = few_rows(lake, partitions.reading(OPEN, by_batch(_least_open)), _OPEN)
-    rows = _least_open(least).to_pylist()
+    least = few_rows(lake, partitions.reading(OPEN, by_batch(_find_least_open)), _OPEN)
+    rows = _find_least_open(least).to_pylist()
     row_of = {(row["cluster_id"], row["broker_id"]): row for row in rows}
     seals = {}
     for broker, sealed_us in window.until.items():
@@ -131,7 +131,7 @@ def _seals(lake: Lake, partitions: Staged, window: ReplayWindow, premises: Premi
     return seals
 
 
-def _least_open(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
+def _find_least_open(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
     """Return by broker the earliest time with rows that are not final."""
     table = pa.table({name: rows.column(name) for name in _OPEN.names})
     least = table.group_by(list(BROKER)).aggregate([("wakes_us", "min"), ("waiting_us", "min")])

@@ -45,13 +45,13 @@ class Throttles(NamedTuple):
         expires_us = operation["handled_us"] + (operation["timeout_ms"] or 0) * 1000
         if operation["completed_us"] > expires_us + TICK_US + limits.late_us:
             return operation
-        held = self._holds(broker, operation)
+        held = self._is_holding(broker, operation)
         if held is False:
             return operation
         reason = o.THROTTLED if held else o.ISR_NOT_LOGGED
         return operation | {"class": UNOBSERVABLE, "class_reason": reason, "cause": o.THROTTLED, "known_bug": None}
 
-    def _holds(self, broker: tuple[str, int], operation: Mapping[str, Any]) -> bool | None:
+    def _is_holding(self, broker: tuple[str, int], operation: Mapping[str, Any]) -> bool | None:
         """Return True if a throttle may have held it. None if no line shows whether the follower was in sync."""
         topic, partition, time_us = (
             operation["closing_topic"],

@@ -84,7 +84,7 @@ class Grounds(NamedTuple):
 
 def grounds(lake: Lake, premises: Premises, window: ReplayWindow, folder: Staging) -> Grounds:
     """Build the inputs: folds by connection, by broker, and by partition of all its followers."""
-    carried = _carried_evidence(lake, window)
+    carried = _load_evidence(lake, window)
     lake.create(FOLLOWER_TABLES)
     folds = [
         connection_fold(lake, premises, window, carried),
@@ -103,7 +103,7 @@ def connection_fold(lake: Lake, premises: Premises, window: ReplayWindow, carrie
     Without a request log, no ISR change has a known due time, so silences of brokers are not needed.
     """
     reader = connection_rows.ConnectionReader(window.sealed, window.sessions, premises.topic_names)
-    fetched = _earlier(window.sealed.where("handled_time"), window.sessions.where("dequeued_time"))
+    fetched = _combine(window.sealed.where("handled_time"), window.sessions.where("dequeued_time"))
     readings = [
         Reading(bronze.LOG_LINES, _LINE_COLUMNS, reader.lines, window.sealed.where("time")),
         Reading(silver.FETCH_REQUESTS, _FETCH_COLUMNS, reader.fetches, fetched),
@@ -117,13 +117,13 @@ def connection_fold(lake: Lake, premises: Premises, window: ReplayWindow, carrie
         for broker, evidence in carried.items()
         if evidence.last_line_us
     }
-    worker = ConnectionWorker(window.until, premises.topic_names, last_lines, _serving(lake))
+    worker = ConnectionWorker(window.until, premises.topic_names, last_lines, _find_serving(lake))
     columns = tuple(name for name in types if name not in (*connections.KEY_TYPES, "rank"))
     rows = Keyed(shape(types), flow.key("connections"), connection_rows.ORDER, columns)
     return Fold(readings if lake.has_rows(silver.FETCH_REQUESTS) else [], rows, worker)
 
 
-def _serving(lake: Lake) -> frozenset[Broker]:
+def _find_serving(lake: Lake) -> frozenset[Broker]:
     """Return the brokers that serve consumers with a rack."""
     reading = Reading(
         silver.FETCH_REQUESTS, follower_reads.RACK_COLUMNS, by_batch(follower_reads.racks), digest="brokers of racks"
@@ -134,7 +134,7 @@ def _serving(lake: Lake) -> frozenset[Broker]:
 
 def clocks_apart(lake: Lake, premises: Premises, connected: Staged, window: ReplayWindow) -> Apart:
     """Return the clock offsets between leaders and the followers that serve consumers."""
-    serving = _serving(lake)
+    serving = _find_serving(lake)
     if not serving:
         return {}
     shown = follower_reads.Shown(serving, window.sealed, premises.topic_names)
@@ -148,12 +148,12 @@ def clocks_apart(lake: Lake, premises: Premises, connected: Staged, window: Repl
     return {} if folded is None else apart_of(collect_tables(folded)[APART])
 
 
-def _earlier(first: pc.Expression | None, second: pc.Expression | None) -> pc.Expression | None:
+def _combine(first: pc.Expression | None, second: pc.Expression | None) -> pc.Expression | None:
     """Combine two row filters by OR. None selects all rows."""
     return None if first is None or second is None else first | second
 
 
-def _carried_evidence(lake: Lake, window: ReplayWindow) -> Evidences:
+def _load_evidence(lake: Lake, window: ReplayWindow) -> Evidences:
     evidences: Evidences = {}
     for reading in window.carried_of(EVIDENCE, as_they_are):
         for row in few_rows(lake, reading, FOLDS.worker_schema).to_pylist():

@@ -106,28 +106,28 @@ class Watches:
         if not self._by_hour:
             return
         if wake.kind in (REPLICATED, REPLICATED_STABLE):
-            yield from self._shown_more(wake)
+            yield from self._yield_consumer_wakes(wake)
             return
         of_end = wake.kind in (BATCH, ROLL)
         if wake.kind not in _OF_CONSUMERS:
-            for watch in self._there(wake, wake.appended_lowest_us, follower=True):
-                yield self._woken(wake, watch, wake.appended_lowest_us, self._appended_us(wake, watch))
+            for watch in self._select_present(wake, wake.appended_lowest_us, follower=True):
+                yield self._make_wake(wake, watch, wake.appended_lowest_us, self._get_appended_us(wake, watch))
         earliest_us = wake.committed_lowest_us if of_end else wake.appended_lowest_us
-        for watch in self._there(wake, earliest_us, follower=False):
+        for watch in self._select_present(wake, earliest_us, follower=False):
             if wake.kind != STABLE or watch.read_committed:
-                latest_us = wake.committed_highest_us if of_end else self._appended_us(wake, watch)
-                yield self._woken(wake, watch, earliest_us, latest_us)
+                latest_us = wake.committed_highest_us if of_end else self._get_appended_us(wake, watch)
+                yield self._make_wake(wake, watch, earliest_us, latest_us)
         moved_us = wake.committed_lowest_us
-        if wake.kind == BATCH and moved_us is not None and self._answers(moved_us):
-            for watch in self._there(wake, moved_us, follower=True):
+        if wake.kind == BATCH and moved_us is not None and self._is_answering(moved_us):
+            for watch in self._select_present(wake, moved_us, follower=True):
                 place = watch.session_topic, self._partition
                 rank = s.RANK[s.COMMITTED]
                 yield SessionWake(watch.connection, rank, moved_us, s.COMMITTED, wake.committed_highest_us, *place)
 
-    def _shown_more(self, wake: Wake) -> Iterator[SessionWake]:
+    def _yield_consumer_wakes(self, wake: Wake) -> Iterator[SessionWake]:
         """Yield session wakes for consumers that read from the follower, up to what it may show them."""
         committed_only = wake.kind == REPLICATED_STABLE
-        for watch in self._there(wake, wake.appended_lowest_us, follower=False):
+        for watch in self._select_present(wake, wake.appended_lowest_us, follower=False):
             if watch.read_committed != committed_only:
                 continue
             lowest_us, highest_us = wake.appended_lowest_us, wake.appended_highest_us
@@ -140,7 +140,7 @@ class Watches:
                 rank, kind = s.RANK[s.STABLE], s.STABLE
                 yield SessionWake(watch.connection, rank, lowest_us, kind, highest_us, *place, wake.high_watermark)
 
-    def _there(self, wake: Wake, earliest_us: int | None, follower: bool) -> Iterator[Watch]:
+    def _select_present(self, wake: Wake, earliest_us: int | None, follower: bool) -> Iterator[Watch]:
         if earliest_us is None:
             return
         lasts = wake.kind in LASTING
@@ -151,7 +151,7 @@ class Watches:
             if watch.follower == follower and begun_us <= earliest_us <= watch.until_us:
                 yield watch
 
-    def _woken(self, wake: Wake, watch: Watch, earliest_us: int | None, latest_us: int | None) -> SessionWake:
+    def _make_wake(self, wake: Wake, watch: Watch, earliest_us: int | None, latest_us: int | None) -> SessionWake:
         assert earliest_us is not None
         return SessionWake(
             watch.connection,
@@ -169,8 +169,8 @@ class Watches:
         )
 
     @staticmethod
-    def _appended_us(wake: Wake, watch: Watch) -> int | None:
+    def _get_appended_us(wake: Wake, watch: Watch) -> int | None:
         return wake.without_carrier_us if wake.carrier == watch.connection else wake.appended_highest_us
 
-    def _answers(self, time_us: int) -> bool:
+    def _is_answering(self, time_us: int) -> bool:
         return any(since_us <= time_us < until_us for since_us, until_us in self._answering)

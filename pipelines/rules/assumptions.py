@@ -67,26 +67,26 @@ def doubts(
     judged = sorted(clusters)
     read = [(file.cluster_id, file) for file in files]
     steps, left_out, missing = list(clock_steps), list(quarantined), list(holes)
-    hours_by_log, all_starts = _hours_by_log(stretches), tuple(starts)
+    hours_by_log, all_starts = _group_hours(stretches), tuple(starts)
 
     def of(cluster_id: str, rows: Iterable[One]) -> list[One]:
         return [row for row in rows if row[0] == cluster_id or len(judged) == 1]
 
     def doubts_of(cluster_id: str) -> Iterator[str]:
         logs = [file for _, file in of(cluster_id, read)]
-        yield from _missing_brokers(logs, dict(of(cluster_id, named.items())))
-        yield from _unknown_versions(logs, versions)
-        yield from _missing_files(logs, hours_by_log, all_starts)
-        yield from _steps(of(cluster_id, steps))
+        yield from _find_missing_brokers(logs, dict(of(cluster_id, named.items())))
+        yield from _find_unknown_versions(logs, versions)
+        yield from _find_missing_files(logs, hours_by_log, all_starts)
+        yield from _report_steps(of(cluster_id, steps))
         paths = sorted(path for _, path in of(cluster_id, left_out))
         if paths:
-            yield f"files are in quarantine and left out: {_listed(paths)}; see `highwater quality`"
+            yield f"files are in quarantine and left out: {_format_list(paths)}; see `highwater quality`"
         yield from (hole.message for hole in missing if hole.cluster_id == UNKNOWN_CLUSTER or of(cluster_id, [hole]))
 
     return {cluster_id: tuple(doubts_of(cluster_id)) for cluster_id in judged}
 
 
-def _missing_brokers(files: Iterable[LogFile], named: Mapping[str, Iterable[int]]) -> Iterator[str]:
+def _find_missing_brokers(files: Iterable[LogFile], named: Mapping[str, Iterable[int]]) -> Iterator[str]:
     with_files: dict[str, set[int]] = defaultdict(set)
     for file in files:
         if file.broker_id is not None:
@@ -101,7 +101,7 @@ def _missing_brokers(files: Iterable[LogFile], named: Mapping[str, Iterable[int]
             )
 
 
-def _unknown_versions(files: Iterable[LogFile], versions: Mapping[tuple[str, int], str]) -> Iterator[str]:
+def _find_unknown_versions(files: Iterable[LogFile], versions: Mapping[tuple[str, int], str]) -> Iterator[str]:
     nodes = {(file.cluster_id, file.broker_id) for file in files if file.broker_id is not None}
     unknown = sorted(node for node in nodes if release_of(versions.get(node)) is None)
     assumed = ".".join(map(str, ASSUMED))
@@ -116,7 +116,7 @@ def _unknown_versions(files: Iterable[LogFile], versions: Mapping[tuple[str, int
         yield f"{what}: assumed are the rules of {assumed}, and nothing is claimed by them{remedy}"
 
 
-def _missing_files(
+def _find_missing_files(
     files: Iterable[LogFile], hours_by_log: Mapping[_Log, set[int]], starts: Collection[tuple[str, int, int]]
 ) -> Iterator[str]:
     """Yield the gaps in series of rotated files.
@@ -135,30 +135,32 @@ def _missing_files(
     gaps: list[str] = []
     possible: list[str] = []
     for (folder, series), matches in sorted(by_series.items()):
-        gaps += [f"{folder}/{series}.{number}" for number in _left_out(match["number"] for _, match in matches)]
+        gaps += [f"{folder}/{series}.{number}" for number in _find_left_out(match["number"] for _, match in matches)]
         if matches[0][0].kind in ("server", "kafka-request"):
-            gaps += [f"{folder}/{series}.{hour}" for hour in _silent_hours(matches, by_folder[folder], hours_by_log)]
-            possible += [f"{folder}/{series}.{name}" for name in _left_out_times(matches, starts)]
+            gaps += [
+                f"{folder}/{series}.{hour}" for hour in _find_silent_hours(matches, by_folder[folder], hours_by_log)
+            ]
+            possible += [f"{folder}/{series}.{name}" for name in _find_left_out_times(matches, starts)]
     if gaps:
-        yield f"rotated files are missing: {_listed(gaps)}"
+        yield f"rotated files are missing: {_format_list(gaps)}"
     if possible := [name for name in possible if name not in gaps]:
         yield (
-            f"rotated files may be missing: {_listed(possible)}; no line shows that the broker was down or idle then: "
-            "add them if they exist"
+            f"rotated files may be missing: {_format_list(possible)}; no line shows that the broker was down or idle "
+            "then: add them if they exist"
         )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _format_list(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
     return f"{', '.join(names[:NAMED_MAX])}{more}"
 
 
-def _left_out(numbers: Iterable[str | None]) -> list[int]:
+def _find_left_out(numbers: Iterable[str | None]) -> list[int]:
     present = {int(number) for number in numbers if number is not None}
     return sorted(set(range(1, max(present) + 1)) - present) if present else []
 
 
-def _hours_by_log(stretches: Iterable[Stretch]) -> dict[_Log, set[int]]:
+def _group_hours(stretches: Iterable[Stretch]) -> dict[_Log, set[int]]:
     """Return the hours in which each broker logged to each kind of log."""
     hours: dict[_Log, set[int]] = defaultdict(set)
     for stretch in stretches:
@@ -167,7 +169,7 @@ def _hours_by_log(stretches: Iterable[Stretch]) -> dict[_Log, set[int]]:
     return hours
 
 
-def _silent_hours(
+def _find_silent_hours(
     matches: Iterable[tuple[LogFile, re.Match[str]]],
     neighbours: Iterable[LogFile],
     hours_by_log: Mapping[_Log, set[int]],
@@ -187,7 +189,7 @@ def _silent_hours(
     return [datetime.fromtimestamp(hour * 3600, UTC).strftime("%Y-%m-%d-%H") for hour in silent]
 
 
-def _left_out_times(
+def _find_left_out_times(
     matches: Iterable[tuple[LogFile, re.Match[str]]], starts: Iterable[tuple[str, int, int]]
 ) -> list[str]:
     """Return the hours or days that a dense series of rotated files leaves out.
@@ -197,7 +199,7 @@ def _left_out_times(
     rotated = sorted(
         (name, file.first_us, file.last_us, match["hour"] is not None, file)
         for file, match in matches
-        if (name := _named_time(match)) is not None and file.first_us is not None and file.last_us is not None
+        if (name := _parse_name_time(match)) is not None and file.first_us is not None and file.last_us is not None
     )
     if not rotated or len({is_hourly for *_, is_hourly, _ in rotated}) > 1:
         return []
@@ -225,7 +227,7 @@ def _left_out_times(
     return [name.strftime("%Y-%m-%d-%H" if is_hourly else "%Y-%m-%d") for name in names]
 
 
-def _named_time(match: re.Match[str]) -> datetime | None:
+def _parse_name_time(match: re.Match[str]) -> datetime | None:
     """Return the time in the name of a rotated file, as the broker's wall clock had it. None if it has no valid one."""
     try:
         return datetime.fromisoformat(f"{match['day']}T{match['hour'] or '00'}:00").replace(tzinfo=UTC)
@@ -233,7 +235,7 @@ def _named_time(match: re.Match[str]) -> datetime | None:
         return None
 
 
-def _steps(clock_steps: Iterable[tuple[str, int, float]]) -> Iterator[str]:
+def _report_steps(clock_steps: Iterable[tuple[str, int, float]]) -> Iterator[str]:
     for cluster_id, broker_id, seconds in sorted(clock_steps)[:NAMED_MAX]:
         yield (
             f"the clock of broker {broker_id} of cluster {cluster_id} was set back by {seconds:.0f} s: the order of "

@@ -54,7 +54,7 @@ def lines_of(lake: Lake, findings: Iterable[Found]) -> Lines:
     Log lines that the last audit has shown are taken from ``gold.evidence``, since a file id is a hash of its content.
     """
     refs = {ref for finding in findings for ref in finding.evidence}
-    requests = _request_places(lake, sorted({request for ref in refs if (request := _request(ref)) is not None}))
+    requests = _locate_requests(lake, sorted({request for ref in refs if (request := _get_request(ref)) is not None}))
     instants = {place: ref.time_us for ref in refs if (place := _place(ref, requests)) is not None}
     if not instants:
         return Lines({}, {}, requests)
@@ -66,9 +66,9 @@ def lines_of(lake: Lake, findings: Iterable[Found]) -> Lines:
     if about:
         since, until = instant(about[0] - _ABOUT_US), instant(about[-1] + _ABOUT_US)
         within = (pc.field("time") >= since) & (pc.field("time") <= until)
-        logs |= _lines(lake, [place for place in instants if place not in logs], within)
-    logs |= _lines(lake, [place for place in instants if place not in logs and place[0] in of_logs])
-    return Lines(logs, _data_lines(lake, [place for place in instants if place not in logs]), requests)
+        logs |= _read_lines(lake, [place for place in instants if place not in logs], within)
+    logs |= _read_lines(lake, [place for place in instants if place not in logs and place[0] in of_logs])
+    return Lines(logs, _read_data_lines(lake, [place for place in instants if place not in logs]), requests)
 
 
 #: Lines of log files in ``gold.evidence``; entries of other files are not known by their place alone.
@@ -79,19 +79,19 @@ _SHOWN = """
 
 
 def _place(ref: Ref, requests: Mapping[Request, Place]) -> Place | None:
-    request = _request(ref)
+    request = _get_request(ref)
     if request is not None:
         return requests.get(request)
     return None if ref.file_id is None or ref.byte_offset is None else (ref.file_id, ref.byte_offset)
 
 
-def _request(ref: Ref) -> Request | None:
+def _get_request(ref: Ref) -> Request | None:
     if ref.file_id is not None or ref.broker_id is None or ref.connection is None or ref.correlation_id is None:
         return None
     return ref.time_us, ref.broker_id, ref.connection, ref.correlation_id
 
 
-def _request_places(lake: Lake, requests: Sequence[Request]) -> Mapping[Request, Place]:
+def _locate_requests(lake: Lake, requests: Sequence[Request]) -> Mapping[Request, Place]:
     if not requests:
         return {}
     times = pa.array(sorted({request[0] for request in requests}), pa.timestamp("us", "UTC"))
@@ -100,14 +100,14 @@ def _request_places(lake: Lake, requests: Sequence[Request]) -> Mapping[Request,
     return {request: (line["file_id"], line["byte_offset"]) for request, line in lines.items()}
 
 
-def _lines(lake: Lake, places: Sequence[Place], within: pc.Expression | None = None) -> dict[Place, Line]:
+def _read_lines(lake: Lake, places: Sequence[Place], within: pc.Expression | None = None) -> dict[Place, Line]:
     if not places:
         return {}
     where = at(places) if within is None else at(places) & within
     return lines_at(reader_of(lake, [(LOG_LINES, where), (LOG_FILES, None)]), places, TEXT_CHARS_MAX)
 
 
-def _data_lines(lake: Lake, places: Sequence[Place]) -> dict[tuple[Place, str | None, int | None], Line]:
+def _read_data_lines(lake: Lake, places: Sequence[Place]) -> dict[tuple[Place, str | None, int | None], Line]:
     """Return entries of data directory files as text."""
     if not places or not lake.has_rows(DATA_FILES):
         return {}
@@ -132,7 +132,7 @@ def _batch(row: Mapping[str, Any]) -> str | None:
     epoch = "-" if row["leader_epoch"] is None else row["leader_epoch"]
     return (
         f"record batch at offsets {row['base_offset']} to {row['last_offset']}, leader epoch {epoch}, "
-        f"{row['size_bytes']} bytes, CRC {row['crc']:x}, written {_in_words(row['max_time'])}"
+        f"{row['size_bytes']} bytes, CRC {row['crc']:x}, written {_format_time(row['max_time'])}"
     )
 
 
@@ -145,7 +145,7 @@ def _record(row: Mapping[str, Any]) -> str | None:
     )
 
 
-def _in_words(time_us: int) -> str:
+def _format_time(time_us: int) -> str:
     """Return a time in UTC, with as many decimals as it has."""
     time = instant(time_us)
     fraction = f".{time.microsecond:06}".rstrip("0").rstrip(".")

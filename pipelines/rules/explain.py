@@ -34,34 +34,34 @@ def examples() -> Mapping[str, Mapping[str, Any]]:
 
 def explain(rule: Rule) -> str:
     """Return one rule as plain text, as wide as a terminal, and at most 100 columns."""
-    return "\n".join(_lines(rule))
+    return "\n".join(_make_lines(rule))
 
 
-def _lines(rule: Rule) -> Iterator[str]:
+def _make_lines(rule: Rule) -> Iterator[str]:
     yield rule.rule_id
-    facts = _facts(rule)
+    facts = _list_facts(rule)
     for name, text in facts[:3]:
         yield ""
-        yield from _hanging(f"{name}: ", text)
+        yield from _wrap(f"{name}: ", text)
     yield from ("", "findings:")
     for severity, text in rule.texts.shows:
-        yield from _hanging(f"  {severity}: ", text)
+        yield from _wrap(f"  {severity}: ", text)
     bugs = known_bugs(rule)
     if bugs:
         yield from ("", "known bugs with this signature:")
         for bug in bugs:
-            yield from _hanging(f"  {bug.jira}: ", f"{bug.title} ({_affected(bug)})")
+            yield from _wrap(f"  {bug.jira}: ", f"{bug.title} ({_format_affected(bug)})")
     yield from ("", "how it is proven")
     for name, text in facts[3:]:
-        yield from _hanging(f"  {name}: ", text)
+        yield from _wrap(f"  {name}: ", text)
     yield from ("", "looks alike and is legal:")
     for way, reason in rule.texts.silent.items():
-        yield from _hanging(f"  {way}: ", reason)
+        yield from _wrap(f"  {way}: ", reason)
     yield ""
-    yield from _example(rule, PROSE_WIDTH)
+    yield from _show_example(rule, PROSE_WIDTH)
 
 
-def _facts(rule: Rule) -> Sequence[tuple[str, str]]:
+def _list_facts(rule: Rule) -> Sequence[tuple[str, str]]:
     """Return the sections of a rule: the impact first, the proof last."""
     texts = rule.texts
     return (
@@ -81,17 +81,17 @@ def known_bugs(rule: Rule) -> tuple[KnownBug, ...]:
     return tuple(bug for bug in KNOWN_BUGS if rule.rule_id in bug.rule_ids)
 
 
-def _affected(bug: KnownBug) -> str:
-    since = f"since {_version(bug.broken_from)}, " if bug.broken_from else ""
-    fixed = ", ".join(map(_version, bug.fixed_in))
+def _format_affected(bug: KnownBug) -> str:
+    since = f"since {_format_version(bug.broken_from)}, " if bug.broken_from else ""
+    fixed = ", ".join(map(_format_version, bug.fixed_in))
     return f"{since}fixed in {fixed}" if fixed else f"{since}not fixed in any version looked at"
 
 
-def _version(version: Sequence[int]) -> str:
+def _format_version(version: Sequence[int]) -> str:
     return ".".join(map(str, version))
 
 
-def _example(rule: Rule, width: int = WIDTH) -> Iterator[str]:
+def _show_example(rule: Rule, width: int = WIDTH) -> Iterator[str]:
     example = examples().get(rule.rule_id)
     if example is None:
         yield "example: none of the corpora at hand breaks it"
@@ -103,14 +103,14 @@ def _example(rule: Rule, width: int = WIDTH) -> Iterator[str]:
         yield from textwrap.wrap(line["text"], width, initial_indent="    ", subsequent_indent="    ", max_lines=3)
 
 
-def _hanging(head: str, text: str) -> Iterator[str]:
+def _wrap(head: str, text: str) -> Iterator[str]:
     indent = " " * (len(head) - len(head.lstrip()) + 2)
     yield from textwrap.wrap(head + text, PROSE_WIDTH, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def rules_markdown(rules: Sequence[Rule]) -> str:
     """Return all rules as the document docs/rules.md."""
-    return "\n".join(_document(rules)) + "\n"
+    return "\n".join(_make_document(rules)) + "\n"
 
 
 _HEAD = (
@@ -138,7 +138,7 @@ _WAYS = (
 )
 
 
-def _document(rules: Sequence[Rule]) -> Iterator[str]:
+def _make_document(rules: Sequence[Rule]) -> Iterator[str]:
     yield from _HEAD
     for rule in rules:
         yield f"| [{rule.rule_id}](#{rule.rule_id}) | {rule.texts.tier} | {rule.texts.guarantee} |"
@@ -147,7 +147,7 @@ def _document(rules: Sequence[Rule]) -> Iterator[str]:
         yield f"| {name} | {way.what} | {way.source} |"
     for rule in rules:
         yield from ("", f"## {rule.rule_id}")
-        for name, text in _facts(rule):
+        for name, text in _list_facts(rule):
             yield from ("", f"**{name[0].upper()}{name[1:]}.** {text}")
         yield ""
         for severity, text in rule.texts.shows:
@@ -159,5 +159,5 @@ def _document(rules: Sequence[Rule]) -> Iterator[str]:
         if bugs:
             yield from ("", "Known bugs with this signature:", "")
             for bug in bugs:
-                yield f"- {bug.jira}: {bug.title} ({_affected(bug)})"
-        yield from ("", "```", *_example(rule), "```")
+                yield f"- {bug.jira}: {bug.title} ({_format_affected(bug)})"
+        yield from ("", "```", *_show_example(rule), "```")

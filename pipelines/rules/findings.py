@@ -89,7 +89,7 @@ def findings_of(cases: Iterable[Mapping[str, Any]], severities: Mapping[str, str
             **{name: tuple(case[name]) for name in ("brokers", "witnesses")},
         }
         findings[finding_id] = Found(**values)
-    return _nested(list(findings.values()))
+    return _link_nested(list(findings.values()))
 
 
 _IDENTITY = (
@@ -98,7 +98,7 @@ _IDENTITY = (
 )
 
 
-def _nested(findings: list[Found]) -> list[Found]:
+def _link_nested(findings: list[Found]) -> list[Found]:
     by_place: dict[tuple[str, str | None, int | None], list[Found]] = defaultdict(list)
     for finding in findings:
         by_place[finding.cluster_id, finding.topic, finding.partition].append(finding)
@@ -109,13 +109,13 @@ def _nested(findings: list[Found]) -> list[Found]:
             for other in by_place[finding.cluster_id, finding.topic, finding.partition]
             if finding.rule_id in IMPLIED.get(other.rule_id, ())
             and other.severity == VIOLATION
-            and _overlap(other, finding)
+            and _is_overlapping(other, finding)
         ]
         nested.append(replace(finding, implied_by=parents[0].finding_id) if parents else finding)
     return nested
 
 
-def _overlap(finding: Found, other: Found) -> bool:
+def _is_overlapping(finding: Found, other: Found) -> bool:
     if finding.offset_start is None or finding.offset_end is None or other.offset_start is None:
         return other.offset_start is None
     end = other.offset_end if other.offset_end is not None else other.offset_start + 1
@@ -212,17 +212,17 @@ def told_now(known: Known, findings: Iterable[Found]) -> tuple[list[Found], list
         place = fingerprint(vars(finding), finding.time_us)
         if place not in before:
             new.append(finding)
-        elif _extent(vars(finding)) > _extent(before[place]):
+        elif _get_extent(vars(finding)) > _get_extent(before[place]):
             new.append(finding)
             grown.add(before[place]["finding_id"])
-    return [_finding(row) for row in known.findings if row["finding_id"] not in grown], new
+    return [_make_finding(row) for row in known.findings if row["finding_id"] not in grown], new
 
 
-def _extent(row: Row) -> tuple[int, int]:
+def _get_extent(row: Row) -> tuple[int, int]:
     return row["offset_end"] or 0, row["records"] or 0
 
 
-def _finding(row: Row) -> Found:
+def _make_finding(row: Row) -> Found:
     names = Found.__dataclass_fields__.keys() - {"time_us", "brokers", "evidence", "witnesses"}
     values = {name: row[name] for name in names}
     return Found(**values, time_us=row["time"], brokers=tuple(row["brokers"]), evidence=())

@@ -142,10 +142,10 @@ class FactHistory:
                 epoch.committed(fact.high_watermark, fact)
         for fact in self.facts[a.EPOCH_ENTRY]:
             # The first entry moves up with the log start. No entry is below its epoch's first record.
-            if fact.leader_epoch is not None and fact.offset is not None and self._of_last_life(fact):
+            if fact.leader_epoch is not None and fact.offset is not None and self._is_last_life(fact):
                 self.epoch(fact.leader_epoch, fact.time_us).wrote(fact.offset, fact)
 
-    def _of_last_life(self, fact: Fact) -> bool:
+    def _is_last_life(self, fact: Fact) -> bool:
         """Return True if a file's entry is of the last known life of the topic, not of an earlier or later namesake."""
         newest_id = self.topic_lives.newest_id
         if None not in (newest_id, fact.topic_id):
@@ -159,7 +159,7 @@ class FactHistory:
 
     def stream(self, fact: Fact) -> None:
         """Add a streaming fact. Only what it shows of an epoch's writes and commits is kept."""
-        if fact.broker_id is not None and self._beside_birth(fact.broker_id, fact.time_us):
+        if fact.broker_id is not None and self._is_near_birth(fact.broker_id, fact.time_us):
             return
         if fact.kind == a.APPEND and fact.broker_id is not None and fact.offset is not None:
             # In the epoch that its broker's lines show, or in a later one of its own without a line: never earlier.
@@ -169,7 +169,7 @@ class FactHistory:
                 self.epoch(number, fact.time_us).wrote(fact.offset, fact)
         elif fact.kind == a.BATCH:
             named = fact.leader_epoch is not None and fact.leader_epoch >= 0
-            if named and fact.offset is not None and self._of_last_life(fact):
+            if named and fact.offset is not None and self._is_last_life(fact):
                 self.epoch(fact.leader_epoch or 0, a.NO_TIME_US).wrote(fact.offset, fact)
         elif fact.kind == a.FETCH:
             # A fetch that names its epoch and is answered without error was answered in that epoch.
@@ -179,7 +179,7 @@ class FactHistory:
                 self.stretches.add(self.chain)
                 if self.chain.answered:
                     self.lives.fetched(fact, self.chain.before)
-                    self._answers(fact, self.chain.before)
+                    self._note_answer(fact, self.chain.before)
         elif fact.kind == a.HIGH_WATERMARK and fact.name == "updated" and fact.high_watermark is not None:
             tenure = self.tenure(fact.broker_id, fact.time_us) if fact.broker_id is not None else None
             if tenure is not None and tenure.certain:
@@ -228,7 +228,7 @@ class FactHistory:
         roles = (fact for fact in self.facts[a.LEADERSHIP] if fact.name in ROLES)
         return Lives(roles, self.topic_lives.births_us, self.skew_max_us)
 
-    def _answers(self, fact: Fact, before: Fact | None) -> None:
+    def _note_answer(self, fact: Fact, before: Fact | None) -> None:
         """Record that the broker led in the fetch's epoch after the line of the fetch before."""
         if before is not None and fact.broker_id is not None and fact.leader_epoch is not None:
             key = (self.incarnation(fact.time_us), fact.broker_id, fact.leader_epoch)
@@ -279,17 +279,17 @@ class FactHistory:
         epochs only grow (``Partition.makeLeader``, ``makeFollower``).
         """
         known, after = self.own_lines.around(broker_id, time_us)
-        if not known or self._beside_birth(broker_id, time_us):
+        if not known or self._is_near_birth(broker_id, time_us):
             return None
         before = known[-1]
         if not leads(before) or before.leader_epoch is None:
             return None
         answered_us = self._answered_us.get((self.incarnation(time_us), broker_id, before.leader_epoch), -1)
         epoch = before.leader_epoch
-        latest = epoch if time_us < answered_us else self._latest(epoch, before, after, broker_id)
+        latest = epoch if time_us < answered_us else self._find_latest(epoch, before, after, broker_id)
         return Tenure(epoch, latest, before, before.time_us < time_us - self.blur_us(broker_id, time_us))
 
-    def _beside_birth(self, broker_id: int, time_us: int) -> bool:
+    def _is_near_birth(self, broker_id: int, time_us: int) -> bool:
         """Return True if a time in whole seconds may be before or after a re-creation of the topic."""
         births_us = self.topic_lives.births_us
         if not births_us:
@@ -297,7 +297,7 @@ class FactHistory:
         blur_us = self.blur_us(broker_id, time_us)
         return bool(blur_us) and any(abs(born_us - time_us) <= blur_us for born_us in births_us)
 
-    def _latest(self, epoch: int, before: Fact, after: list[Fact], broker_id: int) -> int | None:
+    def _find_latest(self, epoch: int, before: Fact, after: list[Fact], broker_id: int) -> int | None:
         """Return the last epoch in which the broker can have led before its next line. None if unknown.
 
         Its epochs only grow, and epochs known to be led by other brokers are excluded.
@@ -329,7 +329,7 @@ class FactHistory:
     def states(self) -> dict[int, dict[int, list[CommittedState]]]:
         """Return the states by incarnation and partition epoch. Several if lines disagree."""
         states: dict[int, dict[int, list[CommittedState]]] = defaultdict(lambda: defaultdict(list))
-        for fact in (*_with_state(self.facts), *self._commits()):
+        for fact in (*_select_states(self.facts), *self._yield_commits()):
             assert fact.partition_epoch is not None
             assert fact.leader_epoch is not None
             assert fact.isr is not None
@@ -342,7 +342,7 @@ class FactHistory:
                 known[same] = state
         return states
 
-    def _commits(self) -> Iterator[Fact]:
+    def _yield_commits(self) -> Iterator[Fact]:
         """Yield a leader's ISR commits, with the epoch in which it led by its lines."""
         for fact in self.facts[a.ISR_CHANGE]:
             if fact.name != "committed" or None in (fact.partition_epoch, fact.isr, fact.broker_id):
@@ -371,7 +371,7 @@ class FactHistory:
         return to
 
 
-def _with_state(facts: dict[str, list[Fact]]) -> Iterable[Fact]:
+def _select_states(facts: dict[str, list[Fact]]) -> Iterable[Fact]:
     """Yield lines with a whole state: leader, leader epoch, ISR and partition epoch."""
     for fact in (*facts[a.METADATA], *facts[a.LEADERSHIP], *facts[a.PARTITION_STATE]):
         if None not in (fact.partition_epoch, fact.leader_epoch, fact.isr, fact.leader):

@@ -92,19 +92,19 @@ def holes_of_requests(
     by_leader: dict[Broker, list[FetchRun]] = defaultdict(list)
     for run in runs:
         by_leader[run.cluster_id, run.broker_id].append(run)
-    by_leader = {leader: _joined(of_leader) for leader, of_leader in by_leader.items()}
+    by_leader = {leader: _join_runs(of_leader) for leader, of_leader in by_leader.items()}
     activity = _Activity(files, lives, by_leader, fetch_ends)
     holes = []
     for leader, of_leader in sorted(by_leader.items()):
-        holes += [_lines_missing(leader, gap) for gap in _together(_gaps(of_leader))]
-        holes += _silences(leader, of_leader, activity)
+        holes += [_make_gap_hole(leader, gap) for gap in _merge_gaps(_find_gaps(of_leader))]
+        holes += _find_silences(leader, of_leader, activity)
     for leader in sorted(activity.requests):
-        if (late := _begins_late(leader, by_leader.get(leader, ()), activity)) is not None:
+        if (late := _find_late_begin(leader, by_leader.get(leader, ()), activity)) is not None:
             holes.append(late)
     return holes
 
 
-def _joined(runs: Iterable[FetchRun]) -> list[FetchRun]:
+def _join_runs(runs: Iterable[FetchRun]) -> list[FetchRun]:
     """Return runs in time order, joined where a file boundary had split one."""
     joined: list[FetchRun] = []
     last_place: dict[str, int] = {}
@@ -124,7 +124,7 @@ def _joined(runs: Iterable[FetchRun]) -> list[FetchRun]:
 # ------------------------------------------------------------------- chains of numbers
 
 
-def _gaps(runs: Sequence[FetchRun]) -> Iterator[MissingNumbers]:
+def _find_gaps(runs: Sequence[FetchRun]) -> Iterator[MissingNumbers]:
     """Yield the numbers that one leader's connections leave out.
 
     Args:
@@ -139,7 +139,7 @@ def _gaps(runs: Sequence[FetchRun]) -> Iterator[MissingNumbers]:
         # A connection's name comes back after a restart, and with it the number 0.
         if not before or run.first_number < before[0].first_number:
             if run.first_number > UNANSWERED_MAX and run.first_us - runs[0].first_us > EDGE_US:
-                yield from _before_connection(run, last_of[run.replica_id], runs)
+                yield from _find_skipped(run, last_of[run.replica_id], runs)
             connections[run.connection] = [run, run]
         else:
             last = before[1]
@@ -150,9 +150,7 @@ def _gaps(runs: Sequence[FetchRun]) -> Iterator[MissingNumbers]:
         last_of[run.replica_id].append(run)
 
 
-def _before_connection(
-    run: FetchRun, of_follower: Iterable[FetchRun], runs: Iterable[FetchRun]
-) -> Iterator[MissingNumbers]:
+def _find_skipped(run: FetchRun, of_follower: Iterable[FetchRun], runs: Iterable[FetchRun]) -> Iterator[MissingNumbers]:
     """Yield what is missing before a connection that continues the numbers of an earlier one of its thread."""
     before = [other.last_number for other in of_follower if other.last_number < run.first_number]
     missing = run.first_number - max(before, default=-1) - 1
@@ -162,7 +160,7 @@ def _before_connection(
         )
 
 
-def _together(gaps: Iterable[MissingNumbers]) -> Iterator[MissingNumbers]:
+def _merge_gaps(gaps: Iterable[MissingNumbers]) -> Iterator[MissingNumbers]:
     """Yield gaps, with gaps near each other merged."""
     hole: MissingNumbers | None = None
     for gap in sorted(gaps):
@@ -176,7 +174,7 @@ def _together(gaps: Iterable[MissingNumbers]) -> Iterator[MissingNumbers]:
         yield hole
 
 
-def _lines_missing(leader: Broker, gap: MissingNumbers) -> Hole:
+def _make_gap_hole(leader: Broker, gap: MissingNumbers) -> Hole:
     cluster_id, broker_id = leader
     message = (
         f"lines of broker {broker_id}'s request log of cluster {cluster_id} are missing{between(*gap[:2])}: the "
@@ -209,7 +207,7 @@ def holes_of_numbers(gaps: Iterable[NumberGap]) -> list[Hole]:
     holes = []
     for (cluster_id, broker_id), of_broker in sorted(by_broker.items()):
         places = [MissingNumbers(gap.since_us, gap.until_us, gap.missing) for gap in of_broker]
-        for hole in _together(places):
+        for hole in _merge_gaps(places):
             if hole.missing > UNANSWERED_MAX:
                 client_id = max(of_broker, key=attrgetter("missing")).client_id
                 message = (
@@ -309,7 +307,7 @@ class _Activity:
         return max((min(until, before_us) for since, until in spans if since <= before_us), default=0)
 
 
-def _silences(leader: Broker, runs: Sequence[FetchRun], activity: _Activity) -> Iterator[Hole]:
+def _find_silences(leader: Broker, runs: Sequence[FetchRun], activity: _Activity) -> Iterator[Hole]:
     """Yield spans without a fetch in a request log, though the broker and a follower that fetches from it are at work.
 
     Args:
@@ -330,12 +328,14 @@ def _silences(leader: Broker, runs: Sequence[FetchRun], activity: _Activity) -> 
             for other in later
         ):
             continue  # no request was sent in between
-        until_us = _silent_until(leader, at_work, since_us, next_us, activity)
+        until_us = _find_silence_end(leader, at_work, since_us, next_us, activity)
         if until_us:
-            yield _silent(leader, since_us, until_us, is_last=not following)
+            yield _make_silence_hole(leader, since_us, until_us, is_last=not following)
 
 
-def _silent_until(leader: Broker, runs: Iterable[FetchRun], since_us: int, next_us: int, activity: _Activity) -> int:
+def _find_silence_end(
+    leader: Broker, runs: Iterable[FetchRun], since_us: int, next_us: int, activity: _Activity
+) -> int:
     """Return the latest time by which a live follower must have fetched from this live leader. 0 if there is none.
 
     Args:
@@ -352,7 +352,7 @@ def _silent_until(leader: Broker, runs: Iterable[FetchRun], since_us: int, next_
     return 0
 
 
-def _silent(leader: Broker, since_us: int, until_us: int, is_last: bool) -> Hole:
+def _make_silence_hole(leader: Broker, since_us: int, until_us: int, is_last: bool) -> Hole:
     cluster_id, broker_id = leader
     message = (
         f"broker {broker_id}'s request log of cluster {cluster_id} {'ends' if is_last else 'is silent'}"
@@ -361,7 +361,7 @@ def _silent(leader: Broker, since_us: int, until_us: int, is_last: bool) -> Hole
     return Hole(cluster_id, broker_id, REQUEST_FILE, ENDS_EARLY, since_us, until_us, None, message)
 
 
-def _begins_late(leader: Broker, runs: Iterable[FetchRun], activity: _Activity) -> Hole | None:
+def _find_late_begin(leader: Broker, runs: Iterable[FetchRun], activity: _Activity) -> Hole | None:
     """Return the hole of a request log that begins later than other brokers' logs, with connections from before."""
     begin_us = activity.requests[leader][0]
     others = [span[0] for broker, span in activity.requests.items() if broker[0] == leader[0] and broker != leader]

@@ -133,11 +133,11 @@ class PartitionAudit:
         if self._last is not None and fact[:PLACE] == self._last[:PLACE]:
             return  # the same line in two overlapping files
         self._last = fact
-        if self._earlier is not None and not self._comes_next(fact):
+        if self._earlier is not None and not self._is_next(fact):
             raise CannotGoOn(f"a fact of kind {fact.kind} comes before what was judged")
         if fact.kind == a.ANSWER and fact.offset is not None:
             self._answer_offset = max(self._answer_offset, fact.offset)
-        fact = self._trusted(fact)
+        fact = self._drop_untrusted_epoch(fact)
         self.history.stream(fact)
         if fact.kind == a.FETCH and self.history.chain.fact is not fact:
             return  # it has no place on a connection
@@ -200,13 +200,13 @@ class PartitionAudit:
         if (why := self.unsettled) is not None:
             raise CannotGoOn(why)
 
-    def _comes_next(self, fact: Fact) -> bool:
+    def _is_next(self, fact: Fact) -> bool:
         """Return True if a fact comes after the judged facts of its kind or connection."""
         if fact.kind == a.FETCH:
             return self.history.chains.goes_on(fact)
         return fact.kind != a.ANSWER or fact.offset is None or fact.offset > self._judged_offset
 
-    def _trusted(self, fact: Fact) -> Fact:
+    def _drop_untrusted_epoch(self, fact: Fact) -> Fact:
         """Return the fact, without its leader epoch if the broker may not have compared it.
 
         Fetch sessions forget the epoch before 2.5 (KAFKA-9338), so the answer may come from a later epoch.
@@ -221,7 +221,7 @@ class PartitionAudit:
         if self._has_begun:
             return
         self._has_begun = True
-        has_grown = any(map(_streams_use, self._lines))
+        has_grown = any(map(_is_streamed, self._lines))
         if self._earlier is not None:
             self._add_lines(self._earlier["lines"], has_grown)
         if self._twice:
@@ -234,12 +234,12 @@ class PartitionAudit:
             try:
                 self._checkers[rule.rule_id] = rule.make(self.history, self._settings)
             except Exception as error:
-                self._failed(rule.rule_id, error)
+                self._drop_rule(rule.rule_id, error)
                 continue
             for kind in rule.kinds:
                 self._of_kind[kind].append(rule.rule_id)
         if self._earlier is not None:
-            self._go_on(self._earlier, has_grown)
+            self._resume(self._earlier, has_grown)
 
     def _judge_twice(self, lone: LoneLines) -> None:
         if not lone.lines:
@@ -248,9 +248,9 @@ class PartitionAudit:
         if self._earlier is not None:
             raise CannotGoOn(f"it has a {self.odd}")
         self._lone = lone
-        self._second = self._without(lone.lines)
+        self._second = self._make_without(lone.lines)
 
-    def _without(self, lines: Iterable[Fact]) -> PartitionAudit:
+    def _make_without(self, lines: Iterable[Fact]) -> PartitionAudit:
         """Return an audit of the same history without some lines."""
         other = PartitionAudit(self._settings, self._rules, twice=False)
         left_out = set(lines)
@@ -265,7 +265,7 @@ class PartitionAudit:
         if deletions.lines:
             self._deletions = deletions
             if self._earlier is None:
-                self._undeleted = self._without([*self._lone.lines, *deletions.lines])
+                self._undeleted = self._make_without([*self._lone.lines, *deletions.lines])
 
     def _watch(self, deletions: Deletions, fact: Fact) -> None:
         deletions.see(fact)
@@ -281,7 +281,7 @@ class PartitionAudit:
         for other in outcomes:
             known = self._outcomes[other.rule_id]
             known.error = known.error or other.error
-            with_them, without = _violations(known), _violations(other)
+            with_them, without = _collect_violations(known), _collect_violations(other)
             known.cases = [
                 self._open(case, lines[0]) if case.message in with_them - without else case for case in known.cases
             ]
@@ -311,7 +311,7 @@ class PartitionAudit:
             if not self.history.extends(before):
                 raise CannotGoOn("later lines contradict what was judged")
 
-    def _go_on(self, earlier: Mapping[str, Any], has_grown: bool) -> None:
+    def _resume(self, earlier: Mapping[str, Any], has_grown: bool) -> None:
         self._answer_offset = self._judged_offset = earlier["answer_offset"]
         for rule_id, (cases, left_out) in earlier["outcomes"].items():
             self._outcomes[rule_id] = RuleOutcome(rule_id, 0, cases, Counter(left_out))
@@ -328,13 +328,13 @@ class PartitionAudit:
         outcome = self._outcomes[rule_id]
         try:
             for case in (checker.finish() if fact is None else checker.observe(fact)) or ():
-                outcome.cases.append(self._among_strangers(replace(case, rule_id=rule_id)).settled())
+                outcome.cases.append(self._note_strangers(replace(case, rule_id=rule_id)).settled())
             if len(outcome.cases) >= 2 * CASES_MAX:
                 outcome.left_out.update(cut(outcome.cases, _place))
         except Exception as error:
-            self._failed(rule_id, error)
+            self._drop_rule(rule_id, error)
 
-    def _among_strangers(self, case: Case) -> Case:
+    def _note_strangers(self, case: Case) -> Case:
         """Add a note to an open case if its brokers are probably of two clusters."""
         groups = [group for group in self.history.strangers if group & set(case.brokers)]
         if case.severity != OPEN or len(groups) < 2:
@@ -346,7 +346,7 @@ class PartitionAudit:
         )
         return replace(case, message=f"{case.message.removesuffix('.')}. {why}.")
 
-    def _failed(self, rule_id: str, error: Exception) -> None:
+    def _drop_rule(self, rule_id: str, error: Exception) -> None:
         """Remove a failed rule from the audit of this partition. Its cases are unknown."""
         outcome = self._outcomes[rule_id]
         outcome.error = f"{type(error).__name__}: {error}"
@@ -364,12 +364,12 @@ def place(fact: Fact) -> tuple[Any, ...]:
     return tuple((value is not None, value) for value in values)
 
 
-def _streams_use(fact: Fact) -> bool:
+def _is_streamed(fact: Fact) -> bool:
     """Return True if streaming checks read this fact, not only `finish()`."""
     return fact.kind not in (a.ISR_REPLAY, a.LOADED) and (fact.kind, fact.name) != (a.TRUNCATION, a.REPLAYED)
 
 
-def _violations(outcome: RuleOutcome) -> set[str]:
+def _collect_violations(outcome: RuleOutcome) -> set[str]:
     return {case.message for case in outcome.cases if case.severity == VIOLATION}
 
 

@@ -61,7 +61,7 @@ def silent_logs(
     Args:
         stretches, runs, topic_names: as in `pipelines.cluster.premises.Premises`.
     """
-    works, voices = _works(runs), defaultdict(list)
+    works, voices = _collect_works(runs), defaultdict(list)
     for stretch in stretches:
         broker, span = (stretch.cluster_id, stretch.broker_id), (stretch.first_us, stretch.last_us)
         if stretch.detail == GROWTH:
@@ -84,7 +84,7 @@ def silent_logs(
             by_detail[broker[0], kind, detail][broker] = merge(of_voice, 0)
         else:
             works_of = {work: of_work for work, of_work in by_broker[broker].items() if work != APPENDS}
-            holes += [_hole(broker, kind, "", one) for one in find_silences(merge(of_voice, 0), works_of)]
+            holes += [_make_hole(broker, kind, "", one) for one in find_silences(merge(of_voice, 0), works_of)]
     # A level comes before its loggers.
     for (cluster_id, kind, detail), of_brokers in sorted(by_detail.items(), key=lambda item: (" " in item[0][2], item)):
         is_produce = detail == PRODUCE
@@ -94,8 +94,8 @@ def silent_logs(
             if broker[0] == cluster_id
         }
         found = [*find_vanished(of_brokers, of_works), *(find_absent(of_brokers, of_works) if is_produce else ())]
-        holes += [_hole(broker, kind, detail, one) for broker, one in found]
-    return _without_repeats(holes)
+        holes += [_make_hole(broker, kind, detail, one) for broker, one in found]
+    return _drop_repeats(holes)
 
 
 def _is_internal(stretch: Stretch, topic_names: Mapping[tuple[str, str], str]) -> bool:
@@ -106,7 +106,7 @@ def _is_internal(stretch: Stretch, topic_names: Mapping[tuple[str, str], str]) -
     return topic.startswith("__")
 
 
-def _works(runs: Iterable[FetchRun]) -> dict[tuple[Broker, str], list[tuple[int, int]]]:
+def _collect_works(runs: Iterable[FetchRun]) -> dict[tuple[Broker, str], list[tuple[int, int]]]:
     works: dict[tuple[Broker, str], list[tuple[int, int]]] = defaultdict(list)
     for run in runs:
         if run.missing:
@@ -129,8 +129,8 @@ def find_silences(voice: Spans, works: Mapping[str, Spans]) -> Iterator[Silence]
     found: list[Silence] = []
     for size in range(1, len(works) + 1):
         for names in combinations(sorted(works), size):
-            spans = _without_more(works, names)
-            silences = [silence for span in spans for silence in _gaps_within(voice, *span)]
+            spans = _drop_larger(works, names)
+            silences = [silence for span in spans for silence in _find_gaps(voice, *span)]
             longest = max(silences, key=length_of, default=(0, 0))
             length, total = length_of(longest), sum(map(length_of, spans))
             is_alone = sum(RHYTHM * length_of(other) >= length for other in silences) == 1
@@ -145,7 +145,7 @@ def find_silences(voice: Spans, works: Mapping[str, Spans]) -> Iterator[Silence]
             last = silence.until_us
 
 
-def _without_more(works: Mapping[str, Spans], names: Collection[str]) -> Spans:
+def _drop_larger(works: Mapping[str, Spans], names: Collection[str]) -> Spans:
     """Return the spans in which the broker does some of the named works, and no other."""
     edges = sorted(
         (at, 1 if is_begin else -1, name in names)
@@ -163,7 +163,7 @@ def _without_more(works: Mapping[str, Spans], names: Collection[str]) -> Spans:
     return merge(spans, 0)
 
 
-def _gaps_within(voice: Spans, since_us: int, until_us: int) -> Iterator[tuple[int, int]]:
+def _find_gaps(voice: Spans, since_us: int, until_us: int) -> Iterator[tuple[int, int]]:
     """Yield the parts of a span in which a voice is silent."""
     last = since_us
     for begin, end in voice:
@@ -278,9 +278,9 @@ def unpaired_silences(
     lines: dict[tuple[Broker, str, int, int | None], list[Unpaired]] = defaultdict(list)
     for one in unpaired:
         broker = one.cluster_id, one.broker_id
-        silence = _silence_at(voices.get((broker, one.kind), ()), one.time_us)
+        silence = _find_silence(voices.get((broker, one.kind), ()), one.time_us)
         others = [span for log, of_log in voices.items() if log[0] == broker and log[1] != one.kind for span in of_log]
-        if silence is not None and one.paired >= ENOUGH and _goes_on(one, others, starts[broker]):
+        if silence is not None and one.paired >= ENOUGH and _is_continued(one, others, starts[broker]):
             lines[broker, one.kind, *silence].append(one)
     holes = []
     for (broker, kind, since_us, until_us), of_silence in sorted(lines.items(), key=lambda item: item[0][:3]):
@@ -291,11 +291,11 @@ def unpaired_silences(
                 f"its {last.other_kind} log has {len(of_silence)} changes of replicas, such as of "
                 f"{last.topic}-{last.partition} at {iso_utc(last.time_us)}"
             )
-            holes.append(_hole(broker, kind, "", Silence(since_us, until_us, work)))
+            holes.append(_make_hole(broker, kind, "", Silence(since_us, until_us, work)))
     return holes
 
 
-def _silence_at(voice: Spans, time_us: int) -> tuple[int, int | None] | None:
+def _find_silence(voice: Spans, time_us: int) -> tuple[int, int | None] | None:
     """Return the end of the last line before an instant, and the begin of the next one, if none is near it.
 
     None if the log has lines near it, or begins later. The second value is None after the last line.
@@ -311,7 +311,7 @@ def _silence_at(voice: Spans, time_us: int) -> tuple[int, int | None] | None:
     return None if before is None else (before, after)
 
 
-def _goes_on(one: Unpaired, others: Iterable[tuple[int, int]], starts: Iterable[int]) -> bool:
+def _is_continued(one: Unpaired, others: Iterable[tuple[int, int]], starts: Iterable[int]) -> bool:
     """Return True if other logs show that a broker lived until the counterpart of a line was due.
 
     A fetcher is added after the change. It is removed up to half a second after one, and a paused broker waits.
@@ -324,7 +324,7 @@ def _goes_on(one: Unpaired, others: Iterable[tuple[int, int]], starts: Iterable[
     return not is_paused and any(until >= one.time_us + EDGE_US for _, until in later)
 
 
-def _hole(broker: Broker, kind: str, detail: str, silence: Silence) -> Hole:
+def _make_hole(broker: Broker, kind: str, detail: str, silence: Silence) -> Hole:
     cluster_id, broker_id = broker
     span = silence.since_us, silence.until_us
     what = "line" if not detail else f"{detail} line"
@@ -335,7 +335,7 @@ def _hole(broker: Broker, kind: str, detail: str, silence: Silence) -> Hole:
     return Hole(cluster_id, broker_id, kind, SILENT, *span, None, message)
 
 
-def _without_repeats(holes: Iterable[Hole]) -> list[Hole]:
+def _drop_repeats(holes: Iterable[Hole]) -> list[Hole]:
     """Return holes without level holes inside another hole of the same log."""
     kept: list[Hole] = []
     for hole in holes:

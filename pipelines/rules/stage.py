@@ -79,10 +79,12 @@ def find_cases(
     files = [file for staged in audits for file in staged.files(AUDITED.name)]
     before = pc.field("run_number")
     lake.replace_part(AUDITED, files, (before < number - 1) | (before >= number), None)
-    return _judged({name: [row for staged in audits for row in staged.few_rows(name)] for name in SHAPES}, left)
+    return _collect_results(
+        {name: [row for staged in audits for row in staged.few_rows(name)] for name in SHAPES}, left
+    )
 
 
-def _judged(tables: Mapping[str, list[dict[str, Any]]], left: AuditState) -> PartitionsJudged:
+def _collect_results(tables: Mapping[str, list[dict[str, Any]]], left: AuditState) -> PartitionsJudged:
     worst = WorstCases()
     for case in tables[CASES]:
         worst.add(case)

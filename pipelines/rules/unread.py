@@ -73,19 +73,19 @@ def holes_of_files(files: Iterable[Mapping[str, Any]], unread: Iterable[Mapping[
         if problem and is_lost(problem) and newest.get(row["path"], "") <= row["run_id"]:
             owner = row["cluster_id"] or UNKNOWN_CLUSTER, row["broker_id"], row["kind"]
             message = f"{row['path']} was not read: {problem}"
-            holes.append(Hole(*owner, NOT_READ, row["last_time"], _next_us(row, rows), None, message))
-    owners = _owners(rows)
+            holes.append(Hole(*owner, NOT_READ, row["last_time"], _find_next_us(row, rows), None, message))
+    owners = _map_owners(rows)
     for row in unread:
         # A bundle among the logs of one broker has logs of that broker; the owner of other folders is unknown.
         folder = str(PurePath(row["path"].partition(MEMBER)[0]).parent)
-        cluster_id, broker_id = owners.get(folder) or _only_cluster(rows)
+        cluster_id, broker_id = owners.get(folder) or _get_only_cluster(rows)
         kind = kind_of_name(row["path"])[0] or OTHER
         message = f"{row['path']} was not read: {row['problem']}"
         holes.append(Hole(cluster_id, broker_id, kind, NOT_READ, None, row["modified_time"], None, message))
     return holes
 
 
-def _next_us(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> int | None:
+def _find_next_us(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> int | None:
     """Return when the next log of the same kind begins. None without one."""
     same = ("cluster_id", "broker_id", "kind")
     return min(
@@ -101,7 +101,7 @@ def _next_us(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> int |
     )
 
 
-def _owners(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, int | None]]:
+def _map_owners(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, int | None]]:
     """Return the owner of the logs in each folder with logs of one broker only."""
     owners: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for row in rows:
@@ -110,7 +110,7 @@ def _owners(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, int | Non
     return {folder: next(iter(those)) for folder, those in owners.items() if len(those) == 1}
 
 
-def _only_cluster(rows: Iterable[Mapping[str, Any]]) -> tuple[str, None]:
+def _get_only_cluster(rows: Iterable[Mapping[str, Any]]) -> tuple[str, None]:
     clusters = {row["cluster_id"] or UNKNOWN_CLUSTER for row in rows if row["broker_id"] is not None}
     return (next(iter(clusters)) if len(clusters) == 1 else UNKNOWN_CLUSTER), None
 
@@ -143,7 +143,7 @@ def holes_of_losses(losses: Iterable[Lost], files: Mapping[str, Mapping[str, Any
     """
     for lost in losses:
         row = files.get(lost.file_id)
-        if row is None or (lost.reason == HALF_LINE and _next_us(row, files.values()) is None):
+        if row is None or (lost.reason == HALF_LINE and _find_next_us(row, files.values()) is None):
             continue
         reason, what, remedy = _LOSSES[lost.reason]
         span = lost.since_us, lost.until_us

@@ -40,7 +40,7 @@ def find_vanished(voices: Mapping[Broker, Spans], works: Mapping[Broker, Works])
         works: by broker and description, when the broker did such work.
     """
     logged = [_Logged(broker, merge(voice, EDGE_US), works.get(broker, {})) for broker, voice in voices.items()]
-    for name in _own_works(voices, works):
+    for name in _select_own_works(voices, works):
         gaps = [(one.time_of(gap, name, one.works), one, gap) for one in logged for gap in one.gaps]
         longest = sorted((gap for gap in gaps if gap[0] >= EDGE_US), key=lambda gap: -gap[0])[:LOOKED_AT]
         for length, one, gap in longest:
@@ -106,7 +106,7 @@ def _doing(works: Works) -> Iterator[Doing]:
         last = at
 
 
-def _own_works(voices: Mapping[Broker, Spans], works: Mapping[Broker, Works]) -> Sequence[str]:
+def _select_own_works(voices: Mapping[Broker, Spans], works: Mapping[Broker, Works]) -> Sequence[str]:
     """Return the works without which this kind of line is not logged."""
     return [
         name

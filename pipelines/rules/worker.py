@@ -72,7 +72,7 @@ def auditor(
             saved state before its facts (`FROZEN`).
         run_number: of this run.
     """
-    until_of, since_of = _by_cluster(until_us or {}), _by_cluster(since_us or {})
+    until_of, since_of = _group_by_cluster(until_us or {}), _group_by_cluster(since_us or {})
 
     def audit(batches: Batches) -> Batches:
         tables = Tables({**SHAPES, AUDITED.name: AUDITED.schema})
@@ -80,11 +80,11 @@ def auditor(
         checked: Counter[tuple[str, str]] = Counter()
         errors: dict[tuple[str, str], str] = {}
         named: set[tuple[str, int]] = set()
-        for (cluster_id, topic, partition), facts in groups(batches, KEY_WIDTH, _facts):
+        for (cluster_id, topic, partition), facts in groups(batches, KEY_WIDTH, _read_facts):
             until = None if until_us is None else until_of.get(cluster_id, {})
             settings = settings_of(contexts, cluster_id, topic, skew_max_us)
             try:
-                partition_audit = _audited(facts, settings, rules, until, since_of.get(cluster_id, {}))
+                partition_audit = _judge_partition(facts, settings, rules, until, since_of.get(cluster_id, {}))
             except CannotGoOn:
                 tables.add(AGAIN, (cluster_id, topic, partition))
                 continue
@@ -114,14 +114,14 @@ def auditor(
     return audit
 
 
-def _by_cluster(windows: Windows) -> dict[str, dict[int, int]]:
+def _group_by_cluster(windows: Windows) -> dict[str, dict[int, int]]:
     by_cluster: dict[str, dict[int, int]] = defaultdict(dict)
     for (cluster_id, broker_id), window_us in windows.items():
         by_cluster[cluster_id][broker_id] = window_us
     return dict(by_cluster)
 
 
-def _audited(
+def _judge_partition(
     facts: Iterator[Fact],
     settings: Settings,
     rules: Sequence[Rule],
@@ -135,11 +135,11 @@ def _audited(
     writers = set(first.isr or ())
     if first.detail is None or not writers <= since_us.keys():
         raise CannotGoOn("it was judged whole, or a broker's log has started over")
-    partition_audit = audited(_in_time(facts, since_us), settings, rules, until_us, first.detail.encode())
+    partition_audit = audited(_check_in_time(facts, since_us), settings, rules, until_us, first.detail.encode())
     return partition_audit._replace(writers=partition_audit.writers | writers)
 
 
-def _in_time(facts: Iterable[Fact], since_us: Mapping[int, int]) -> Iterator[Fact]:
+def _check_in_time(facts: Iterable[Fact], since_us: Mapping[int, int]) -> Iterator[Fact]:
     for fact in facts:
         if fact.broker_id not in since_us or is_before(fact, since_us):
             raise CannotGoOn("a line came late, or a broker's log has started over")
@@ -198,5 +198,5 @@ def is_compacted(contexts: Contexts, cluster_id: str, topic: str) -> bool | None
     return any("compact" in value for value in policies) if policies else None
 
 
-def _facts(columns: Columns) -> Iterable[Fact]:
+def _read_facts(columns: Columns) -> Iterable[Fact]:
     return map(Fact._make, zip(*columns, strict=True))

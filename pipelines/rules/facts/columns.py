@@ -118,11 +118,11 @@ def in_seconds(facts: pa.RecordBatch, spans: Spans) -> pa.RecordBatch:
     is_coarse = both(is_coarse, pc.invert(pc.is_in(facts["kind"], value_set=_OF_FILES)))
     is_operation = pc.equal(facts["kind"], a.OPERATION)
     no_instant = pa.nulls(len(facts), pa.int64())
-    latest = {name: _seconds(pc.add(facts[name], SECOND_US - 1)) for name in ("latest_us", "log_append_time_us")}
+    latest = {name: _cut_to_seconds(pc.add(facts[name], SECOND_US - 1)) for name in ("latest_us", "log_append_time_us")}
     cut = {
         # A request of gold is found again by the time of its line.
-        "time_us": when(is_operation, facts["time_us"], _seconds(facts["time_us"])),
-        "earliest_us": _seconds(facts["earliest_us"]),
+        "time_us": when(is_operation, facts["time_us"], _cut_to_seconds(facts["time_us"])),
+        "earliest_us": _cut_to_seconds(facts["earliest_us"]),
         "latest_us": latest["latest_us"],
         # The append time in an answer has no line. It is dropped: no request time is as exact to compare with.
         "log_append_time_us": when(pc.equal(facts["kind"], a.ANSWER), no_instant, latest["log_append_time_us"]),
@@ -133,5 +133,5 @@ def in_seconds(facts: pa.RecordBatch, spans: Spans) -> pa.RecordBatch:
     return facts
 
 
-def _seconds(instants: pa.Array) -> pa.Array:
+def _cut_to_seconds(instants: pa.Array) -> pa.Array:
     return pc.multiply(pc.divide(instants, SECOND_US), SECOND_US)

@@ -37,29 +37,29 @@ def topic_ids(files: Iterable[Mapping[str, Any]], values: Iterable[tuple[str, st
     last: dict[tuple[Any, ...], str] = {}
     rows = list(files)
     for file in rows:
-        last[_place(file)] = max(last.get(_place(file), ""), file["run_id"])
-    folders = {file["file_id"]: _folder(file) for file in rows if file["run_id"] == last[_place(file)]}
+        last[_get_place(file)] = max(last.get(_get_place(file), ""), file["run_id"])
+    folders = {file["file_id"]: _get_folder(file) for file in rows if file["run_id"] == last[_get_place(file)]}
     ids = {folders[file_id]: topic_id for file_id, topic_id in sorted(values) if file_id in folders}
     return {file_id: ids.get(folder) if None not in folder else None for file_id, folder in folders.items()}
 
 
-def _place(file: Mapping[str, Any]) -> tuple[Any, ...]:
+def _get_place(file: Mapping[str, Any]) -> tuple[Any, ...]:
     return file["cluster_id"], file["broker_id"], file["directory"], file["name"]
 
 
-def _folder(file: Mapping[str, Any]) -> tuple[Any, ...]:
+def _get_folder(file: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(file[name] for name in FOLDER)
 
 
 def checkpoints(rows: pa.RecordBatch, ids: TopicIds) -> Iterator[pa.RecordBatch]:
     """Yield entries of offset checkpoints and of leader-epoch-checkpoints. Files have no time."""
-    rows = _current(rows, ids)
+    rows = _select_current(rows, ids)
     rows = rows.filter(pc.field("problem").is_null() & valid("topic", "broker_id"))
     same = "broker_id offset file_id byte_offset name=kind"
     offsets = rows.filter(is_in(rows.column("kind"), _OFFSETS))
     yield fact(offsets, a.CHECKPOINT, same, time_us=a.NO_TIME_US)
     epochs = rows.filter((pc.field("kind") == LEADER_EPOCH) & (pc.field("replica_state") == CURRENT))
-    values = {"time_us": a.NO_TIME_US, "topic_id": _beside(epochs, ids)}
+    values = {"time_us": a.NO_TIME_US, "topic_id": _look_up_id(epochs, ids)}
     yield fact(epochs, a.EPOCH_ENTRY, f"leader_epoch {same}", **values)
 
 
@@ -69,7 +69,7 @@ def metadata(rows: pa.RecordBatch, ids: TopicIds) -> pa.RecordBatch:
     `pipelines.rules.facts.selection` keeps each change once.
     """
     done = (pc.field("source") == "log") & pc.field("applied")
-    rows = _current(rows, ids).filter(done & valid("topic", "partition", "time"))
+    rows = _select_current(rows, ids).filter(done & valid("topic", "partition", "time"))
     return fact(
         rows,
         a.METADATA,
@@ -82,12 +82,12 @@ def metadata(rows: pa.RecordBatch, ids: TopicIds) -> pa.RecordBatch:
 
 def batches(rows: pa.RecordBatch, ids: TopicIds) -> pa.RecordBatch:
     """Record batches of topics' segments."""
-    rows = _current(rows, ids).filter((pc.field("replica_state") == CURRENT) & valid("base_offset", "broker_id"))
+    rows = _select_current(rows, ids).filter((pc.field("replica_state") == CURRENT) & valid("base_offset", "broker_id"))
     return fact(
         rows,
         a.BATCH,
         "broker_id leader_epoch size_bytes file_id byte_offset offset=base_offset checksum=crc error_code=magic",
-        topic_id=_beside(rows, ids),
+        topic_id=_look_up_id(rows, ids),
         time_us=a.NO_TIME_US,
         name=when(rows.column("crc_ok"), "intact", "corrupt"),
         end_offset=pc.add(rows.column("last_offset"), 1),
@@ -96,10 +96,10 @@ def batches(rows: pa.RecordBatch, ids: TopicIds) -> pa.RecordBatch:
     )
 
 
-def _current(rows: pa.RecordBatch, ids: TopicIds) -> pa.RecordBatch:
+def _select_current(rows: pa.RecordBatch, ids: TopicIds) -> pa.RecordBatch:
     """Select the rows of the latest version of each file."""
     return rows.filter(is_in(rows.column("file_id"), list(ids)))
 
 
-def _beside(rows: pa.RecordBatch, ids: TopicIds) -> pa.Array:
+def _look_up_id(rows: pa.RecordBatch, ids: TopicIds) -> pa.Array:
     return look_up(ids, rows.column("file_id"), pa.string())

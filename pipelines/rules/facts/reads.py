@@ -25,12 +25,12 @@ SUSPECT: Final = "suspect"
 
 def suspects(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return connections that were answered records at or past the limit in the answer, each once."""
-    facts = _reads(rows, {})
+    facts = _make_reads(rows, {})
     limit = when(pc.equal(facts["name"], a.READ_COMMITTED), facts["end_offset"], facts["high_watermark"])
     beyond = both(
         pc.greater_equal(limit, 0), pc.greater_equal(facts["offset"], limit), pc.greater(facts["size_bytes"], 0)
     )
-    return pa.RecordBatch.from_arrays([_connections(facts.filter(beyond)).unique()], names=[SUSPECT])
+    return pa.RecordBatch.from_arrays([_join_connections(facts.filter(beyond)).unique()], names=[SUSPECT])
 
 
 def reads(rows: pa.RecordBatch, connections: Sequence[str], names: TopicNames) -> pa.RecordBatch:
@@ -41,21 +41,21 @@ def reads(rows: pa.RecordBatch, connections: Sequence[str], names: TopicNames) -
     Args:
         connections: connections to read, from `suspects`.
     """
-    return _reads(rows.filter(is_in(_connections(rows), connections)), names)
+    return _make_reads(rows.filter(is_in(_join_connections(rows), connections)), names)
 
 
-def _connections(rows: pa.RecordBatch) -> pa.Array:
+def _join_connections(rows: pa.RecordBatch) -> pa.Array:
     texts = [pc.fill_null(rows[name].cast(pa.string()), "") for name in ("cluster_id", "broker_id", "connection")]
     return pc.binary_join_element_wise(*texts, "|")
 
 
-def _reads(rows: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
+def _make_reads(rows: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
     rows = rows.filter(valid("broker_id") & (pc.field("replica_id") < 0))
     rows = rows.append_column("row", pa.array(range(len(rows)), pa.int64()))
     asked = exploded(rows.drop_columns(["responses"]), "partitions", "asked")
     answers = exploded(rows.select(["row", "responses"]), "responses", "answer")
     answers = answers.filter(pc.equal(pc.fill_null(answers["answer.error_code"], 0), 0))
-    at = pc.index_in(_place_of(asked, "asked"), value_set=_place_of(answers, "answer"))
+    at = pc.index_in(_join_place(asked, "asked"), value_set=_join_place(answers, "answer"))
     by_id = pc.binary_join_element_wise("id:", asked["asked.topic_id"], "")
     asked = asked.append_column("topic", first_of(asked["asked.topic"], by_id))
     asked = asked.append_column("partition", asked["asked.partition"])
@@ -71,7 +71,7 @@ def _reads(rows: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
     )
 
 
-def _place_of(parts: pa.RecordBatch, part: str) -> pa.Array:
+def _join_place(parts: pa.RecordBatch, part: str) -> pa.Array:
     """Return the request and partition as text."""
     topic = first_of(parts[f"{part}.topic"], parts[f"{part}.topic_id"])
     return pc.binary_join_element_wise(
@@ -104,7 +104,7 @@ class Failures:
         other partition with failed reads on its broker at about that time.
         """
         partitions = {place for of_broker in self.failed.values() for place in of_broker}
-        read = _reads(rows, names)
+        read = _make_reads(rows, names)
         read = read.filter(pc.greater(read["size_bytes"], 0))
         facts: list[dict[str, Any]] = []
         for row in read.to_pylist():

@@ -19,7 +19,7 @@ def selected(facts: Iterable[Fact]) -> Iterator[Fact]:
     for kind, alike in groupby(facts, key=attrgetter("kind")):
         if kind == a.READ:
             for _, reads in groupby(alike, key=attrgetter("broker_id", "connection")):
-                yield from _beyond_limit(reads)
+                yield from _select_beyond_limit(reads)
         elif kind == a.METADATA:
             for fact in alike:
                 # Copies have the same time, so the copy of the lowest node comes first.
@@ -30,7 +30,7 @@ def selected(facts: Iterable[Fact]) -> Iterator[Fact]:
             yield from alike
 
 
-def _beyond_limit(reads: Iterable[Fact]) -> Iterator[Fact]:
+def _select_beyond_limit(reads: Iterable[Fact]) -> Iterator[Fact]:
     """Yield reads of one connection that were answered records at or past the limit in the answer.
 
     ``previous`` is the limit in the next answer of the same epoch: limits only grow within an epoch.
@@ -42,7 +42,7 @@ def _beyond_limit(reads: Iterable[Fact]) -> Iterator[Fact]:
             continue  # the same line in two overlapping files
         last[read.topic_id] = read
         if before is not None and _is_beyond_limit(before):
-            yield before._replace(previous=_limit(read)) if _is_of_epoch(read, before) else before
+            yield before._replace(previous=_get_limit(read)) if _is_of_epoch(read, before) else before
     yield from filter(_is_beyond_limit, last.values())
 
 
@@ -52,10 +52,10 @@ def _is_of_epoch(later: Fact, read: Fact) -> bool:
 
 
 def _is_beyond_limit(read: Fact) -> bool:
-    limit, offset = _limit(read), read.offset
+    limit, offset = _get_limit(read), read.offset
     return limit is not None and offset is not None and 0 <= limit <= offset and bool(read.size_bytes)
 
 
-def _limit(read: Fact) -> int | None:
+def _get_limit(read: Fact) -> int | None:
     """Return the first offset hidden from a read of its isolation level, from its own answer."""
     return read.end_offset if read.name == a.READ_COMMITTED else read.high_watermark

@@ -56,7 +56,7 @@ def facts(lake: Lake, premises: Premises, only: Collection[Partition] | None = N
     """
     read = readings(lake, premises)
     if only is not None:
-        read = [_of_partitions(reading, only) for reading in read]
+        read = [_filter_partitions(reading, only) for reading in read]
     return read
 
 
@@ -71,15 +71,15 @@ def frozen(rows: pa.RecordBatch) -> pa.RecordBatch:
     return fact(rows, a.FROZEN, "isr=brokers", detail=rows.column("state").cast(pa.string()), time_us=0)
 
 
-def _of_partitions(reading: Reading, partitions: Collection[Partition]) -> Reading:
+def _filter_partitions(reading: Reading, partitions: Collection[Partition]) -> Reading:
     """Filter a reading by partition. Request tables are read whole, since one request names many partitions."""
     where = reading.where
     if "topic" in reading.spec.column_names:
         where = pc.field("topic").isin(sorted({topic for _, topic, _ in partitions}))
-    return reading._replace(rows_of=_only(reading.rows_of, partitions), where=where)
+    return reading._replace(rows_of=_select_only(reading.rows_of, partitions), where=where)
 
 
-def _only(rows_of: RowsOf, partitions: Collection[Partition]) -> RowsOf:
+def _select_only(rows_of: RowsOf, partitions: Collection[Partition]) -> RowsOf:
     wanted = pa.array([f"{cluster_id}|{partition}|{topic}" for cluster_id, topic, partition in partitions], pa.string())
 
     def only(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -98,8 +98,8 @@ def readings(lake: Lake, premises: Premises, since: Resume | None = None) -> lis
         since: state to resume from. What resumed partitions do not need is not read.
     """
     names = premises.topic_names
-    ids = _topic_ids(lake) if since is None else {}
-    asked = _elections_asked_for(lake) if since is None else []
+    ids = _read_topic_ids(lake) if since is None else {}
+    asked = _read_election_requests(lake) if since is None else []
     as_small_as_metadata: list[tuple[TableSpec, RowsOf]] = [
         (silver.LEADER_AND_ISR, by_batch(history.leadership)),
         (silver.ISR_CHANGES, by_batch(history.isr_changes)),
@@ -149,8 +149,8 @@ def readings(lake: Lake, premises: Premises, since: Resume | None = None) -> lis
     made = [
         *(Reading(spec, spec.column_names, rows_of) for spec, rows_of in as_small_as_metadata),
         *(Reading(spec, tuple(columns.split()), rows_of) for spec, columns, rows_of in as_large_as_traffic),
-        *_reads(lake, premises, since),
-        *_tier(lake, premises),
+        *_read_suspects(lake, premises, since),
+        *_read_tier(lake, premises),
     ]
     made = [about_replicas(reading, premises.future_logs) for reading in made]
     coarse = premises.contexts.coarse
@@ -165,7 +165,7 @@ def _in_seconds(rows_of: RowsOf, spans: Spans) -> RowsOf:
     return cut
 
 
-def _reads(lake: Lake, premises: Premises, since: Resume | None) -> list[Reading]:
+def _read_suspects(lake: Lake, premises: Premises, since: Resume | None) -> list[Reading]:
     """Return the readings of connections with reads at their limit. Most lakes have none."""
     columns = tuple(f"{_REQUEST} replica_id isolation_level responses".split())
     everywhere = Reading(silver.FETCH_REQUESTS, columns, by_batch(suspects), digest="suspects")
@@ -180,7 +180,7 @@ def _reads(lake: Lake, premises: Premises, since: Resume | None) -> list[Reading
     return [Reading(silver.FETCH_REQUESTS, columns, make)] if connections else []
 
 
-def _tier(lake: Lake, premises: Premises) -> list[Reading]:
+def _read_tier(lake: Lake, premises: Premises) -> list[Reading]:
     """Return the readings of copies to the remote tier and reads from it, if a read failed. Most lakes have none.
 
     Logs show their start at each load, with a tier or without. As facts, these lines alone would have each partition
@@ -200,7 +200,7 @@ def _tier(lake: Lake, premises: Premises) -> list[Reading]:
     ]
 
 
-def _elections_asked_for(lake: Lake) -> list[tuple[str, int]]:
+def _read_election_requests(lake: Lake) -> list[tuple[str, int]]:
     """Return (cluster, time) of each request for an election. Not read if no election was unclean."""
     times = lake.rows(silver.CONTROLLER_EVENTS, "time", where=pc.field("event") == history.UNCLEAN).column("time")
     if not len(times):
@@ -212,7 +212,7 @@ def _elections_asked_for(lake: Lake) -> list[tuple[str, int]]:
     return list(zip(asked.column(0).to_pylist(), micros(asked.column(1)).to_pylist(), strict=True))
 
 
-def _topic_ids(lake: Lake) -> files.TopicIds:
+def _read_topic_ids(lake: Lake) -> files.TopicIds:
     where = (pc.field("kind") == PARTITION_METADATA) & (pc.field("key") == "topic_id")
     values = lake.rows(CHECKPOINTS, "file_id", "value", where=where)
     data_files = lake.rows(DATA_FILES, "file_id", "name", "run_id", *files.FOLDER).to_pylist()

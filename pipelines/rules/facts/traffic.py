@@ -29,8 +29,8 @@ def fetches(rows: pa.RecordBatch) -> pa.RecordBatch:
         a.FETCH,
         "topic_id replica_id connection correlation_id name=source offset=fetch_offset previous=last_fetched_epoch "
         "error_code=response_error_code size_bytes=response_bytes end_offset=diverging_end_offset",
-        leader_epoch=_not_negative(rows.column("leader_epoch")),
-        high_watermark=_not_negative(rows.column("response_high_watermark")),
+        leader_epoch=_drop_negative(rows.column("leader_epoch")),
+        high_watermark=_drop_negative(rows.column("response_high_watermark")),
         earliest_us=micros(rows.column("arrival_time")),
         latest_us=micros(rows.column("completed_time")),
     )
@@ -74,7 +74,7 @@ def operations(rows: pa.RecordBatch) -> pa.RecordBatch:
     replay then took the fetching replicas as members. ``derived`` is how the records' partition or offset is known if
     no answer shows it.
     """
-    rows = _by_partition(rows.filter(pc.field("operation") == "produce"))
+    rows = _split_partitions(rows.filter(pc.field("operation") == "produce"))
     api, late = rows.column("api"), pc.equal(rows.column("class"), LATE)
     reasons = [pc.fill_null(rows.column(name), "") for name in ("class_reason", "known_bug")]
     counted = when(rows.column("part.error_code").is_null(), a.MATCHED_APPEND)
@@ -85,7 +85,7 @@ def operations(rows: pa.RecordBatch) -> pa.RecordBatch:
         "broker_id connection correlation_id name=class leader_epoch=part.leader_epoch client=client_id "
         "end_offset=part.required_offset_logged replica_id=closing_replica error_code=part.error_code",
         time_us=micros(rows.column("line_time")),
-        offset=_not_negative(rows.column("part.base_offset")),
+        offset=_drop_negative(rows.column("part.base_offset")),
         isr=when(pc.invert(rows.column("part.isr_inferred")), rows.column("part.isr")),
         earliest_us=micros(rows.column("part.lowest_time")),
         latest_us=micros(rows.column("handled_time")),
@@ -98,7 +98,7 @@ def operations(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def answers(rows: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
     """Return every answer to a produce that contains an offset."""
-    rows = named(names, _by_partition(rows))
+    rows = named(names, _split_partitions(rows))
     rows = rows.filter(pc.field("part.base_offset") >= 0)
     acks = rows.column("acks")
     return line_fact(
@@ -109,15 +109,15 @@ def answers(rows: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
         name=when(pc.equal(acks, -1), "all", acks.cast(pa.string())),
         earliest_us=micros(rows.column("dequeued_time")),
         latest_us=micros(rows.column("handled_time")),
-        log_append_time_us=pc.multiply(_not_negative(rows.column("part.log_append_time_ms")), 1000),
+        log_append_time_us=pc.multiply(_drop_negative(rows.column("part.log_append_time_ms")), 1000),
     )
 
 
-def _not_negative(column: pa.Array) -> pa.Array:
+def _drop_negative(column: pa.Array) -> pa.Array:
     return when(pc.greater_equal(column, 0), column)
 
 
-def _by_partition(requests: pa.RecordBatch) -> pa.RecordBatch:
+def _split_partitions(requests: pa.RecordBatch) -> pa.RecordBatch:
     """Return requests with one row per partition, ``part.*``, and its ``topic`` and ``partition``."""
     parts = exploded(requests, "partitions", "part")
     return parts.append_column("topic", parts.column("part.topic")).append_column(

@@ -21,11 +21,11 @@ class AckUnderMinIsr(Checker):
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         if fact.kind == a.HIGH_WATERMARK:
-            self._moved(fact)
+            self._note_move(fact)
         else:
-            yield from self._answered(fact)
+            yield from self._check_answer(fact)
 
-    def _answered(self, fact: Fact) -> Iterable[Case]:
+    def _check_answer(self, fact: Fact) -> Iterable[Case]:
         """Yield a case for a produce appended and acknowledged while the ISR was too small, before and after."""
         if fact.error_code != 0 or fact.broker_id is None or fact.offset is None or fact.name != "all":
             return
@@ -38,8 +38,8 @@ class AckUnderMinIsr(Checker):
             return
         covering = self._history.isr_known.through(fact.broker_id, read_us - LATE_LINE_US, handled_us)
         if covering is None:
-            self._may_turn_out(fact.broker_id, read_us - LATE_LINE_US, required)
-        lines = _in_force(covering)
+            self._await_isr(fact.broker_id, read_us - LATE_LINE_US, required)
+        lines = _drop_last(covering)
         sizes = {len(line.isr) for line in lines if line.isr is not None}
         if not sizes or max(sizes) >= required or any(line.isr is None for line in lines):
             return
@@ -54,13 +54,13 @@ class AckUnderMinIsr(Checker):
             brokers=(fact.broker_id,),
         )
 
-    def _may_turn_out(self, broker_id: int, since_us: int, required: int) -> None:
+    def _await_isr(self, broker_id: int, since_us: int, required: int) -> None:
         """Wait for later lines if the ISR is unknown, and was too small or unknown before."""
         before = self._history.isr_known.before(broker_id, since_us)
         if before is not None and (before.isr is None or len(before.isr) < required):
             self.awaits_history = True
 
-    def _moved(self, fact: Fact) -> None:
+    def _note_move(self, fact: Fact) -> None:
         """Record that the leader moved its high watermark while the ISR was too small: legal before 3.7."""
         if fact.name != "updated" or fact.broker_id is None:
             return
@@ -70,7 +70,7 @@ class AckUnderMinIsr(Checker):
         required = self._settings.min_insync_replicas(fact.broker_id, fact.time_us)
         if required is None or required < 2:
             return
-        lines = _in_force(self._history.isr_known.through(fact.broker_id, fact.time_us, fact.time_us))
+        lines = _drop_last(self._history.isr_known.through(fact.broker_id, fact.time_us, fact.time_us))
         if not lines or any(line.isr is None or len(line.isr) >= required for line in lines):
             return
         self.checked += 1
@@ -96,6 +96,6 @@ class AckUnderMinIsr(Checker):
             )
 
 
-def _in_force(lines: tuple[Fact, ...] | None) -> tuple[Fact, ...]:
+def _drop_last(lines: tuple[Fact, ...] | None) -> tuple[Fact, ...]:
     """Return the states of a stretch. The line after it only shows that none is missing."""
     return lines[:-1] if lines is not None else ()

@@ -40,25 +40,25 @@ class AckedAsDuplicate(Checker):
 
     def _compare(self) -> list[Case]:
         # Where times are whole seconds, no request is known as exactly as the append time that a later answer carries.
-        self.checked += sum(1 for fact in self._same if not fact.error_code and not self._blur_us(fact))
+        self.checked += sum(1 for fact in self._same if not fact.error_code and not self._get_blur_us(fact))
         cases = []
         ordered = sorted(self._same, key=lambda fact: fact.time_us)
         for at, duplicate in enumerate(ordered):
-            if duplicate.error_code or any(_repeats(duplicate, fact) for fact in ordered if fact is not duplicate):
+            if duplicate.error_code or any(_is_repeat(duplicate, fact) for fact in ordered if fact is not duplicate):
                 continue
-            others = [fact for fact in ordered[:at] if _size_differs(fact, duplicate)]
-            original = next((fact for fact in others if self._appended_then(fact, duplicate)), None)
-            survived = self._survived(original, duplicate) if original is not None else False
+            others = [fact for fact in ordered[:at] if _has_other_size(fact, duplicate)]
+            original = next((fact for fact in others if self._has_append_time(fact, duplicate)), None)
+            survived = self._has_survived(original, duplicate) if original is not None else False
             if original is not None:
                 self.is_final = False  # A later fetch may show whether the leader surely led then.
             if original is not None and survived is not False:
-                cases.append(_case(duplicate, original, certain=bool(survived)))
+                cases.append(_make_case(duplicate, original, certain=bool(survived)))
         return cases
 
-    def _blur_us(self, fact: Fact) -> int:
+    def _get_blur_us(self, fact: Fact) -> int:
         return self._settings.blur_us(fact.broker_id if fact.broker_id is not None else -1, fact.time_us)
 
-    def _survived(self, original: Fact, duplicate: Fact) -> bool | None:
+    def _has_survived(self, original: Fact, duplicate: Fact) -> bool | None:
         """Return True if the first batch was still at its offset when the later answer was given. None if unknown.
 
         True if no epoch between the two answers starts at or below that offset. Then nothing else was written there.
@@ -77,7 +77,7 @@ class AckedAsDuplicate(Checker):
                 return False
         return True
 
-    def _appended_then(self, original: Fact, duplicate: Fact) -> bool:
+    def _has_append_time(self, original: Fact, duplicate: Fact) -> bool:
         """Return True if the later answer has the append time of the other request, so it was taken for that batch."""
         if duplicate.log_append_time_us is None or original.earliest_us is None or original.latest_us is None:
             return False
@@ -86,16 +86,16 @@ class AckedAsDuplicate(Checker):
         return earliest_us <= duplicate.log_append_time_us <= latest_us
 
 
-def _repeats(answer: Fact, other: Fact) -> bool:
+def _is_repeat(answer: Fact, other: Fact) -> bool:
     """Return True if the answer may be of a retry: same client, and the size of the first attempt."""
     return answer.size_bytes is not None and answer.size_bytes == other.size_bytes and answer.client == other.client
 
 
-def _size_differs(answer: Fact, other: Fact) -> bool:
+def _has_other_size(answer: Fact, other: Fact) -> bool:
     return None not in (answer.size_bytes, other.size_bytes) and answer.size_bytes != other.size_bytes
 
 
-def _case(duplicate: Fact, original: Fact, *, certain: bool) -> Case:
+def _make_case(duplicate: Fact, original: Fact, *, certain: bool) -> Case:
     answered = "acknowledged" if not original.error_code else f"answered with error {original.error_code}"
     message = (
         f"A batch of {duplicate.size_bytes} bytes of client {duplicate.client} was acknowledged with base offset "

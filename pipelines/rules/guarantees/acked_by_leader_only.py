@@ -62,7 +62,7 @@ class AckedByLeaderOnly(Checker):
         if fact.broker_id not in self._cuts:
             return
         tenure = self._history.tenure(fact.broker_id, answered_us)
-        cut = self._cut(fact.broker_id, answered_us, fact.offset)
+        cut = self._find_cut(fact.broker_id, answered_us, fact.offset)
         if cut is not None:
             self.is_final = False  # A later fetch may show the epoch in which it surely led.
         if tenure is None or tenure.latest is None or cut is None:
@@ -78,22 +78,24 @@ class AckedByLeaderOnly(Checker):
             lost.last = fact
             lost.answered += 1
 
-    def _cut(self, broker_id: int, time_us: int, offset: int) -> Fact | None:
+    def _find_cut(self, broker_id: int, time_us: int, offset: int) -> Fact | None:
         """Return the broker's first later line by which it truncated an offset. None without one."""
         cuts = self._cuts.get(broker_id, [])
         at = bisect_right(cuts, time_us, key=lambda fact: fact.time_us)
         return next((fact for fact in cuts[at:] if fact.offset is not None and fact.offset <= offset), None)
 
     def stands(self) -> bool:
-        later = (self._cut(broker_id, last_us, highest) for broker_id, (highest, last_us) in self._answered.items())
+        later = (
+            self._find_cut(broker_id, last_us, highest) for broker_id, (highest, last_us) in self._answered.items()
+        )
         return self.is_final and not any(later)
 
     def finish(self) -> Iterable[Case]:
         for _, lost in sorted(self._lost.items(), key=lambda item: item[0]):
-            if self._one_life(lost):
-                yield _case(lost)
+            if self._is_one_life(lost):
+                yield _make_case(lost)
 
-    def _one_life(self, lost: _Lost) -> bool:
+    def _is_one_life(self, lost: _Lost) -> bool:
         """Return True if both epochs are of one life. A replica's epoch file suffices here, for an observation."""
         first, last, time_us = lost.epoch, lost.lost_by.number, lost.start_fact.time_us
         known = self._history.are_of_one_life(first, last, time_us)
@@ -103,7 +105,7 @@ class AckedByLeaderOnly(Checker):
         return in_one_file(self._history.facts[a.EPOCH_ENTRY], starts, first, last)
 
 
-def _case(lost: _Lost) -> Case:
+def _make_case(lost: _Lost) -> Case:
     first, last = lost.first, lost.last
     assert first.offset is not None
     assert last.offset is not None

@@ -16,13 +16,13 @@ class _OfAnswers(Checker):
         """Count a fact unless its times are whole seconds, which cannot show an early or late answer."""
         self.checked += not (fact.detail or "").startswith(f"{COARSE_TIMES}|")
 
-    def _isr_known(self, fact: Fact) -> tuple[Fact, ...] | None:
+    def _find_isr_lines(self, fact: Fact) -> tuple[Fact, ...] | None:
         """Return the lines that show the ISR during the wait. None if one may be missing between them."""
         if fact.broker_id is None or fact.latest_us is None:
             return None
         return self._history.isr_known.through(fact.broker_id, fact.latest_us, fact.log_append_time_us or fact.time_us)
 
-    def _claim(self, fact: Fact, *, is_proven: bool) -> Severity:
+    def _choose_severity(self, fact: Fact, *, is_proven: bool) -> Severity:
         """Return the severity. The rules of a release predict the due time, so an unknown release proves nothing."""
         return VIOLATION if is_proven and release_of(self._settings.version_of(fact)) is not None else OPEN
 
@@ -34,13 +34,13 @@ class AckBeforeCommit(_OfAnswers):
         self._count(fact)
         if fact.name != "contradicted" or fact.error_code or fact.derived is not None:
             return
-        known = self._isr_known(fact)
+        known = self._find_isr_lines(fact)
         self.awaits_history = self.awaits_history or known is None
         message = (
             f"A produce at offset {fact.offset} was acknowledged although the high watermark did not pass it as long "
             f"as broker {fact.broker_id} led."
         )
-        yield _case(self._claim(fact, is_proven=known is not None), fact, message, known or ())
+        yield _make_case(self._choose_severity(fact, is_proven=known is not None), fact, message, known or ())
 
 
 class LateCompletion(_OfAnswers):
@@ -53,10 +53,10 @@ class LateCompletion(_OfAnswers):
         reason, bug, api = (fact.detail or "||").split("|")
         if reason != "lost_wake_up":
             return
-        proof = self._isr_known(fact)
+        proof = self._find_isr_lines(fact)
         self.awaits_history = self.awaits_history or proof is None
-        stands_still = proof is None or self._may_stand_still(fact, proof)
-        if stands_still and self._waits_for_min_isr(fact) and self._min_isr(fact) is None:
+        stands_still = proof is None or self._can_be_held(fact, proof)
+        if stands_still and self._is_min_isr_needed(fact) and self._get_min_isr(fact) is None:
             return  # No line shows whether the ISR was large enough for anything to be due.
         late_ms = fact.previous or 0
         message = (
@@ -64,29 +64,29 @@ class LateCompletion(_OfAnswers):
             "was: the replicas that it waited for had the records, or had left the ISR, and the leader was answering "
             f"others meanwhile{'; this version has ' + bug if bug else ''}."
         )
-        severity = self._claim(fact, is_proven=not stands_still)
-        yield _case(severity, fact, message, proof or (), bug or None)
+        severity = self._choose_severity(fact, is_proven=not stands_still)
+        yield _make_case(severity, fact, message, proof or (), bug or None)
 
-    def _may_stand_still(self, fact: Fact, lines: tuple[Fact, ...]) -> bool:
+    def _can_be_held(self, fact: Fact, lines: tuple[Fact, ...]) -> bool:
         """Return True if a small ISR may have held the high watermark. Since 3.7 it waits for min.insync.replicas.
 
         A line that raised min.insync.replicas may be missing.
         """
         # No value is larger than the replicas that there are.
-        return self._waits_for_min_isr(fact) and any(
+        return self._is_min_isr_needed(fact) and any(
             not line.replicas or set(line.isr or ()) != set(line.replicas) for line in lines
         )
 
-    def _waits_for_min_isr(self, fact: Fact) -> bool:
+    def _is_min_isr_needed(self, fact: Fact) -> bool:
         return rule_of(self._settings.version_of(fact), lambda rules: rules.high_watermark_needs_min_isr) is not False
 
-    def _min_isr(self, fact: Fact) -> int | None:
+    def _get_min_isr(self, fact: Fact) -> int | None:
         if fact.broker_id is None:
             return None
         return self._settings.min_insync_replicas(fact.broker_id, fact.latest_us or fact.time_us)
 
 
-def _case(severity: Severity, fact: Fact, message: str, lines: tuple[Fact, ...], bug: str | None = None) -> Case:
+def _make_case(severity: Severity, fact: Fact, message: str, lines: tuple[Fact, ...], bug: str | None = None) -> Case:
     return Case(
         severity,
         message,

@@ -127,11 +127,11 @@ class CommittedDataLost(Checker):
             if fact.broker_id is not None:
                 self._stored[fact.broker_id] = fact
         elif fact.kind == a.FETCH:
-            self._fetched_after_cut(fact)
+            self._note_fetch(fact)
         else:
             self._answered(fact)
 
-    def _fetched_after_cut(self, fact: Fact) -> None:
+    def _note_fetch(self, fact: Fact) -> None:
         """Take a fetch of a replica that had cut its log: its log may have grown since."""
         cuts = self._cuts_us.get(fact.replica_id)
         asked_us = fact.earliest_us or fact.time_us
@@ -151,12 +151,12 @@ class CommittedDataLost(Checker):
         end = max(fact.end_offset or 0, fact.offset + 1)
         life = self._history.incarnation(fact.time_us), tenure.epoch
         self._reached[life] = max(end, self._reached.get(life, end))
-        if fact.derived is not None and not self._committed(tenure.epoch, fact, end):
+        if fact.derived is not None and not self._is_committed(tenure.epoch, fact, end):
             return
         # A derived append counts only in the epoch whose high watermark passed it.
         latest = tenure.latest if fact.derived is None or tenure.certain else None
         surely = self._losses if fact.derived is None else self._matched
-        if fact.derived is None and self._restarted(fact, life, end):
+        if fact.derived is None and self._count_restart(fact, life, end):
             return
         for epoch, losses in ((latest, surely), (tenure.epoch, self._open)):
             if epoch is None:
@@ -165,12 +165,12 @@ class CommittedDataLost(Checker):
             if lost_by is not None:
                 loss = losses.setdefault((life[0], lost_by[0].number), _Loss.by(*lost_by))
                 loss.acknowledge(tenure.epoch, fact, end)
-                loss.stored = loss.stored or self._instead(fact, epoch)
+                loss.stored = loss.stored or self._find_instead(fact, epoch)
                 return
             if tenure.certain:
                 return
 
-    def _restarted(self, fact: Fact, life: tuple[int, int], end: int) -> bool:
+    def _count_restart(self, fact: Fact, life: tuple[int, int], end: int) -> bool:
         """Count an answer that the leader's own log lost: its broker crashed and led on in the same epoch."""
         for load, start in self._restarts.get((*life, fact.broker_id), ()):
             if fact.time_us < load.time_us and (start.offset or 0) < end:
@@ -201,7 +201,7 @@ class CommittedDataLost(Checker):
                 ]
                 self._restarts[key].extend((load, after) for load in between[-1:])
 
-    def _instead(self, fact: Fact, number: int) -> tuple[Fact, ...]:
+    def _find_instead(self, fact: Fact, number: int) -> tuple[Fact, ...]:
         """Return the batches that segments hold at an answer's offset instead: of a later epoch, or written later."""
         assert fact.offset is not None
         instead = []
@@ -214,7 +214,7 @@ class CommittedDataLost(Checker):
                 instead.append(batch)
         return tuple(instead)
 
-    def _committed(self, number: int, fact: Fact, end: int) -> bool:
+    def _is_committed(self, number: int, fact: Fact, end: int) -> bool:
         """Return True if the leader's own lines show its high watermark past the batch. For logs without responses."""
         known = self._history.epoch(number, fact.time_us).high_watermark
         return known is not None and known[0] >= end
@@ -246,7 +246,7 @@ class CommittedDataLost(Checker):
         for loss in within:
             # Without an id the second start may be of a re-created topic.
             one_life = bool(loss.lost_by.topic_ids) or not self._settings.deletable
-            yield self._decided(loss) if one_life else _undecided(loss)
+            yield self._make_decided_case(loss) if one_life else _make_open_case(loss)
         for key, loss in sorted(self._losses.items(), key=lambda item: item[0]):
             if key in self._matched:
                 loss.join(self._matched[key])
@@ -254,18 +254,18 @@ class CommittedDataLost(Checker):
             # Before 1.0 lines may have neither ids nor versions, but topics mostly cannot be deleted.
             known = known if known is not None or self._settings.deletable else True
             if known is None:
-                yield _undecided(loss)
+                yield _make_open_case(loss)
             elif known:
-                yield self._decided(loss)
+                yield self._make_decided_case(loss)
         for key, loss in sorted((self._matched | self._open).items(), key=lambda item: item[0]):
             if key not in self._losses:
-                yield _undecided(loss)
-        shorts = [short for short in self._outlived() if not self._is_answered(short)]
+                yield _make_open_case(loss)
+        shorts = [short for short in self._find_outlived() if not self._is_answered(short)]
         if not has_answers:
             shorts += short_logs(self._history, self._settings)
         yield from self._unknown(shorts)
 
-    def _decided(self, loss: _Loss) -> Case:
+    def _make_decided_case(self, loss: _Loss) -> Case:
         lost = (loss.lost_by, loss.offset_start, loss.offset_end)
         committed = [*loss.first, *loss.last, *loss.shown, *([loss.committed] if loss.committed else [])]
         return _case(loss, cause_of(self._history, self._settings, *lost, committed))
@@ -287,7 +287,7 @@ class CommittedDataLost(Checker):
         is_compared = short.epoch is None or short.epoch.bound is not None
         return bool(ends) and (is_compared or max(ends) <= (short.start or 0))
 
-    def _outlived(self) -> Iterable[ShortLog]:
+    def _find_outlived(self) -> Iterable[ShortLog]:
         """Yield leaders that cut their logs and fetched nothing since, if requests are logged."""
         return outlived_logs(self._history, self._settings, self._fetched) if self._has_requests else ()
 
@@ -349,7 +349,7 @@ def _case(loss: _Loss, cause: Cause) -> Case:
     start, end = loss.offset_start, loss.offset_end
     proofs = []
     if loss.answered:
-        proofs.append(f"{_produces(loss.answered)} wrote there in {_epochs(loss)} and got an acknowledgement.")
+        proofs.append(f"{_count_produces(loss.answered)} wrote there in {_epochs(loss)} and got an acknowledgement.")
     if loss.committed is not None:
         proofs.append(f"The high watermark of an earlier leader had reached {loss.committed.high_watermark}.")
     proofs += [f"{how[:1].upper()}{how[1:]}." for how in dict.fromkeys(mark.how for mark in loss.marks)]
@@ -358,7 +358,7 @@ def _case(loss: _Loss, cause: Cause) -> Case:
     lost = f"s are lost: {offsets(start, end)}" if end - start > 1 else f" is lost: {offsets(start, end)}"
     message = (
         f"{records}{lost}. Leader epoch {loss.lost_by.number} {what} from offset {loss.start_fact.offset}. "
-        f"{' '.join(proofs)} {CAUSE}{cause.text}{_held(loss)}"
+        f"{' '.join(proofs)} {CAUSE}{cause.text}{_describe_stored(loss)}"
     )
     committed = [loss.committed] if loss.committed is not None else []
     committed += loss.shown
@@ -381,18 +381,18 @@ def _case(loss: _Loss, cause: Cause) -> Case:
     )
 
 
-def _held(loss: _Loss) -> str:
+def _describe_stored(loss: _Loss) -> str:
     if not loss.stored:
         return ""
     brokers = [str(fact.broker_id) for fact in loss.stored]
     return f" The segments of broker{'s' if len(brokers) > 1 else ''} {', '.join(brokers)} hold a later record there."
 
 
-def _undecided(loss: _Loss) -> Case:
+def _make_open_case(loss: _Loss) -> Case:
     if loss.marks and not loss.answered:
         what = f"before which {'; '.join(dict.fromkeys(mark.how for mark in loss.marks))}"
     else:
-        what = f"where {_produces(loss.answered)} wrote" if loss.answered else "which a high watermark had passed"
+        what = f"where {_count_produces(loss.answered)} wrote" if loss.answered else "which a high watermark had passed"
     when = f"in {_epochs(loss)}" if loss.epochs else f"before leader epoch {loss.lost_by.number}"
     message = (
         f"{offsets(loss.offset_start, loss.offset_end).capitalize()}, {what}, may be lost: they are if that was "
@@ -424,7 +424,7 @@ def _unknown(shorts: Sequence[ShortLog]) -> Case:
     )
 
 
-def _produces(count: int) -> str:
+def _count_produces(count: int) -> str:
     return f"{count} acks=all produce{'s' if count > 1 else ''}"
 
 

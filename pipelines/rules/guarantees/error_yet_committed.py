@@ -53,7 +53,7 @@ class ErrorYetCommitted(Checker):
     def _judge(self, number: int, fact: Fact) -> None:
         assert fact.error_code is not None
         assert fact.offset is not None
-        if self._survived(fact, number) is None:
+        if self._find_proof(fact, number) is None:
             if len(self._undecided) < UNDECIDED_MAX:
                 self._undecided.append((number, fact))
             else:
@@ -81,11 +81,11 @@ class ErrorYetCommitted(Checker):
 
     def stands(self) -> bool:
         return self.is_final and all(
-            self._survived(answered.last._replace(offset=answered.high), number)
+            self._find_proof(answered.last._replace(offset=answered.high), number)
             for (number, _), answered in self._answered.items()
         )
 
-    def _survived(self, fact: Fact, number: int) -> Fact | None:
+    def _find_proof(self, fact: Fact, number: int) -> Fact | None:
         """Return the fact that shows the record as committed: past it the high watermark, before it no later epoch."""
         assert fact.offset is not None
         if self._history.lost_by(number, fact.time_us, fact.offset + 1) is not None:
@@ -107,7 +107,7 @@ class ErrorYetCommitted(Checker):
                 f"appended, at offsets {low} to {high}, and {'are' if count > 1 else 'is'} in the log: a retry "
                 "without idempotence writes the records again."
             )
-            proof = self._survived(answered.last, number)
+            proof = self._find_proof(answered.last, number)
             assert proof is not None
             yield Case(
                 OBSERVATION,

@@ -34,17 +34,17 @@ class FollowerHighWatermarkAboveLeader(Checker):
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         if fact.name == "follower" and fact.high_watermark is not None and fact.broker_id is not None:
-            yield from self._lower(fact, fact.broker_id)
-            yield from self._took(fact, fact.broker_id, fact.high_watermark)
+            yield from self._prove_by_lower(fact, fact.broker_id)
+            yield from self._check_taken(fact, fact.broker_id, fact.high_watermark)
 
     def finish(self) -> Iterable[Case]:
         for candidates in self._pending.values():
             for candidate in candidates:
-                yield _case(OPEN, candidate, candidate.limit, "the leader's high watermark")
+                yield _make_case(OPEN, candidate, candidate.limit, "the leader's high watermark")
 
     # ------------------------------------------------------------------ proofs
 
-    def _took(self, fact: Fact, follower: int, taken: int) -> Iterable[Case]:
+    def _check_taken(self, fact: Fact, follower: int, taken: int) -> Iterable[Case]:
         judged = fact.offset is not None
         for stretch in self._history.stretches.known:
             if stretch.first.replica_id != follower or not stretch.begun(fact.time_us - self._settings.skew_max_us):
@@ -62,7 +62,7 @@ class FollowerHighWatermarkAboveLeader(Checker):
                 break
             severity = self._severity(fact, *proof)
             if severity is not None:
-                yield _case(severity, _Candidate(fact, position, proof), position, "its own log end offset")
+                yield _make_case(severity, _Candidate(fact, position, proof), position, "its own log end offset")
             break
         # The leader's answer is the better witness.
         if fact.offset is not None and taken > fact.offset:
@@ -74,7 +74,7 @@ class FollowerHighWatermarkAboveLeader(Checker):
         if len(pending) < PENDING_MAX and all(other.fact is not candidate.fact for other in pending):
             pending.append(candidate)
 
-    def _lower(self, fact: Fact, follower: int) -> Iterable[Case]:
+    def _prove_by_lower(self, fact: Fact, follower: int) -> Iterable[Case]:
         """Yield candidates proven by a later, lower high watermark: the follower's log did not start as high."""
         pending = self._pending.get(follower)
         if not pending:
@@ -88,11 +88,11 @@ class FollowerHighWatermarkAboveLeader(Checker):
             severity = self._severity(candidate.fact, fact, *candidate.proof)
             if severity is not None:
                 shown = _Candidate(candidate.fact, candidate.limit, (*candidate.proof, fact))
-                yield _case(severity, shown, candidate.limit, "the leader's high watermark")
+                yield _make_case(severity, shown, candidate.limit, "the leader's high watermark")
         self._pending[follower] = waiting
 
 
-def _case(severity: Severity, candidate: _Candidate, limit: int, what: str) -> Case:
+def _make_case(severity: Severity, candidate: _Candidate, limit: int, what: str) -> Case:
     fact = candidate.fact
     message = f"Follower {fact.broker_id} took a high watermark of {fact.high_watermark}, above {what}, {limit}"
     if severity == OPEN:

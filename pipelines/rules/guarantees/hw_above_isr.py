@@ -22,16 +22,16 @@ class HighWatermarkAboveIsr(Checker):
 
     def observe(self, fact: Fact) -> None:
         if fact.kind == a.FETCH:
-            self._fetched(fact)
+            self._apply_fetch(fact)
         elif fact.name == "updated":
-            self._updated(fact)
+            self._apply_update(fact)
 
     def finish(self) -> Iterable[Case]:
         return self._cases.cases()
 
     # ------------------------------------------------------------------ proofs
 
-    def _fetched(self, fact: Fact) -> None:
+    def _apply_fetch(self, fact: Fact) -> None:
         chain = self._history.chain
         if chain.before is None or chain.epoch is None or not chain.accepted or fact.leader_epoch is None:
             return
@@ -43,7 +43,7 @@ class HighWatermarkAboveIsr(Checker):
             facts = (fact, chain.before)
             self._judge(facts, fact, chain.epoch, (chain.before.time_us, fact.time_us), fact.high_watermark, line=False)
 
-    def _updated(self, fact: Fact) -> None:
+    def _apply_update(self, fact: Fact) -> None:
         if fact.high_watermark is None or fact.broker_id is None:
             return
         for stretch in self._history.stretches.known:

@@ -64,14 +64,14 @@ class HighWatermarkRegression(Checker):
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         if fact.kind == a.FETCH:
-            return self._fetched(fact)
+            return self._check_fetch(fact)
         if fact.name == "non_monotonic":
-            return self._stepped_back(fact)
-        return self._updated(fact) if fact.name == "updated" else ()
+            return self._check_decrease(fact)
+        return self._check_update(fact) if fact.name == "updated" else ()
 
     # ----------------------------------------------------------------- fetches
 
-    def _fetched(self, fact: Fact) -> Iterable[Case]:
+    def _check_fetch(self, fact: Fact) -> Iterable[Case]:
         chain = self._history.chain
         epoch = chain.epoch
         if epoch is None or not chain.answered:
@@ -82,23 +82,23 @@ class HighWatermarkRegression(Checker):
                 continue
             severity = self._severity(highest[1], fact, one_run=one_run)
             if severity is not None:
-                yield _regression(severity, highest[1], fact, epoch)
+                yield _make_case(severity, highest[1], fact, epoch)
             # One case: from here on it may only grow again.
             chain.highest = chain.highest_of_run = (epoch, fact)
             return
-        chain.highest = _higher(chain.highest, epoch, fact)
-        chain.highest_of_run = _higher(chain.highest_of_run, epoch, fact)
+        chain.highest = _take_higher(chain.highest, epoch, fact)
+        chain.highest_of_run = _take_higher(chain.highest_of_run, epoch, fact)
 
     # ------------------------------------------------------------------- lines
 
-    def _updated(self, fact: Fact) -> Iterable[Case]:
+    def _check_update(self, fact: Fact) -> Iterable[Case]:
         if fact.previous is None or fact.high_watermark is None or fact.broker_id is None:
             return
         if self._is_copy(fact.time_us, (fact.broker_id, fact.previous, fact.high_watermark)):
             return
         self.checked += 1
         if fact.previous > fact.high_watermark:
-            yield _regression(VIOLATION, None, fact, None)
+            yield _make_case(VIOLATION, None, fact, None)
             return
         tenure = self._history.tenure(fact.broker_id, fact.time_us)
         if tenure is None or not tenure.certain:
@@ -109,7 +109,7 @@ class HighWatermarkRegression(Checker):
         if twice is None:
             return
         if self._severity(tenure.fact, twice, fact) is not None:
-            yield _regression(OPEN, twice, fact, tenure.epoch)
+            yield _make_case(OPEN, twice, fact, tenure.epoch)
 
     def _is_copy(self, time_us: int, step: tuple[int, int, int]) -> bool:
         """Return True for the same line in another file: the same step at the same time."""
@@ -119,7 +119,7 @@ class HighWatermarkRegression(Checker):
         self._steps.add(step)
         return known
 
-    def _stepped_back(self, fact: Fact) -> Iterable[Case]:
+    def _check_decrease(self, fact: Fact) -> Iterable[Case]:
         if fact.previous is None or fact.high_watermark is None or fact.broker_id is None:
             return
         self.checked += 1
@@ -139,13 +139,13 @@ class HighWatermarkRegression(Checker):
         )
 
 
-def _higher(highest: tuple[int, Fact] | None, epoch: int, fact: Fact) -> tuple[int, Fact]:
+def _take_higher(highest: tuple[int, Fact] | None, epoch: int, fact: Fact) -> tuple[int, Fact]:
     if highest is None or highest[0] != epoch or high_watermark_of(fact) > high_watermark_of(highest[1]):
         return epoch, fact
     return highest
 
 
-def _regression(severity: Severity, earlier: Fact | None, fact: Fact, epoch: int | None) -> Case:
+def _make_case(severity: Severity, earlier: Fact | None, fact: Fact, epoch: int | None) -> Case:
     low = high_watermark_of(fact)
     if fact.kind == a.FETCH and earlier is not None:
         high = high_watermark_of(earlier)

@@ -54,7 +54,7 @@ class IsrJoins(Checker):
     _of_replica: dict[tuple[int, int, int], list[Join]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
-        lines = _isr_lines(self._history)
+        lines = _find_isr_lines(self._history)
         self._lines = {(leader, epoch): by_epoch[max(by_epoch)] for (_, leader, epoch), by_epoch in lines.items()}
         self._joins = _joins(lines)
         for (leader, epoch), joins in self._joins.items():
@@ -65,23 +65,23 @@ class IsrJoins(Checker):
         chain = self._history.chain
         if not chain.answered or fact.leader_epoch is None or fact.broker_id is None or fact.replica_id is None:
             return
-        self._lower_bound(fact, (fact.broker_id, fact.leader_epoch))
+        self._limit_high_watermark(fact, (fact.broker_id, fact.leader_epoch))
         if chain.accepted and chain.before is not None:
-            self._position(fact, chain.before, (fact.broker_id, fact.leader_epoch, fact.replica_id))
+            self._limit_position(fact, chain.before, (fact.broker_id, fact.leader_epoch, fact.replica_id))
 
-    def _lower_bound(self, fact: Fact, key: _Key) -> None:
+    def _limit_high_watermark(self, fact: Fact, key: _Key) -> None:
         """Record a lower bound of the high watermark for every ISR committed after this line."""
         below, highest = self._highest.get(key, (None, fact))
         line = self._lines.get(key)
         if line is not None and fact.time_us < line.time_us:
-            below = _higher(below, fact)
-        self._highest[key] = below, _higher(highest, fact)
+            below = _take_higher(below, fact)
+        self._highest[key] = below, _take_higher(highest, fact)
         joins = self._joins.get(key, [])
         at = bisect_right(joins, fact.time_us, key=lambda join: join.before.time_us)
         if at < len(joins):
-            joins[at].answered = _higher(joins[at].answered, fact)
+            joins[at].answered = _take_higher(joins[at].answered, fact)
 
-    def _position(self, fact: Fact, before: Fact, key: tuple[int, int, int]) -> None:
+    def _limit_position(self, fact: Fact, before: Fact, key: tuple[int, int, int]) -> None:
         """Record an upper bound of the log end offset with which the replica joined."""
         joins = self._of_replica.get(key, [])
         at = bisect_left(joins, before.time_us, key=lambda join: join.after.time_us)
@@ -112,15 +112,15 @@ class IsrJoins(Checker):
     def go_on(self, kept: Mapping[str, Any]) -> None:
         """Resume from an earlier run. Later lines may show new joins, for which earlier fetches count too."""
         lines = kept["_lines"]
-        joins = {_place(key, join): join for key, before in kept["_joins"].items() for join in before}
+        joins = {_get_place(key, join): join for key, before in kept["_joins"].items() for join in before}
         super().go_on({**kept, "_lines": self._lines, "_joins": self._joins})
         for key, now in self._joins.items():
             for join in now:
-                known = joins.pop(_place(key, join), None)
+                known = joins.pop(_get_place(key, join), None)
                 if known is not None:
                     join.answered, join.low, join.tried = known.answered, known.low, known.tried
                 else:
-                    self._begins(join, lines.get(key), *self._highest.get(key, (None, None)))
+                    self._begin_join(join, lines.get(key), *self._highest.get(key, (None, None)))
         # A join that disappeared, or a second life with the same epoch numbers.
         born_anew = self._history.topic_lives.births_us
         self.is_final = self.is_final and not joins and not (born_anew and self._lines != lines)
@@ -128,9 +128,9 @@ class IsrJoins(Checker):
             if self._lines.get(key) != lines.get(key):
                 self._highest[key] = highest, highest
 
-    def _begins(self, join: Join, last: Fact | None, below: Fact | None, highest: Fact | None) -> None:
+    def _begin_join(self, join: Join, last: Fact | None, below: Fact | None, highest: Fact | None) -> None:
         """Start a join that no earlier run knew, at or after the last line of the earlier run."""
-        if last is None or _version(join.before) > _version(last):
+        if last is None or _get_version(join.before) > _get_version(last):
             join.answered = highest
         elif join.before == last:
             join.answered = below
@@ -141,7 +141,7 @@ class IsrJoins(Checker):
         for (leader, epoch), joins in sorted(self._joins.items()):
             highest: Fact | None = None
             for join in joins:
-                highest = _higher(highest, join.answered) if join.answered is not None else highest
+                highest = _take_higher(highest, join.answered) if join.answered is not None else highest
                 yield from self._judge(leader, epoch, join, highest)
 
     def _judge(self, leader: int, epoch: int, join: Join, highest: Fact | None) -> Iterator[Case]:
@@ -153,7 +153,7 @@ class IsrJoins(Checker):
         if highest is not None:
             limits.append((high_watermark_of(highest), highest, "the high watermark, already"))
         start = self._history.epoch(epoch, join.after.time_us).start
-        if start is not None and self._gates(start[1], leader):
+        if start is not None and self._is_gate(start[1], leader):
             limits.append((*start, "the start of the leader's epoch,"))
         if not limits:
             return
@@ -174,27 +174,27 @@ class IsrJoins(Checker):
             brokers=(leader, join.replica),
         )
 
-    def _gates(self, start: Fact, leader: int) -> bool:
+    def _is_gate(self, start: Fact, leader: int) -> bool:
         """Return True if the leader's version lets no replica join below this line's epoch start."""
         version = self._settings.version(leader, start.time_us)
         gated = rule_of(version, lambda rules: rules.epoch_start_gates_expansion) is True
         return start.broker_id == leader and gated and self._history.starts_once(start)
 
 
-def _higher(highest: Fact | None, fact: Fact) -> Fact:
+def _take_higher(highest: Fact | None, fact: Fact) -> Fact:
     return fact if highest is None or high_watermark_of(fact) > high_watermark_of(highest) else highest
 
 
-def _place(key: _Key, join: Join) -> tuple[_Key, int, Fact, Fact]:
+def _get_place(key: _Key, join: Join) -> tuple[_Key, int, Fact, Fact]:
     return key, join.replica, join.before, join.after
 
 
-def _version(line: Fact) -> int:
+def _get_version(line: Fact) -> int:
     assert line.partition_epoch is not None
     return line.partition_epoch
 
 
-def _isr_lines(history: FactHistory) -> dict[tuple[int, int, int], dict[int, Fact]]:
+def _find_isr_lines(history: FactHistory) -> dict[tuple[int, int, int], dict[int, Fact]]:
     """Return the leader's first line of each ISR that it committed or began with, by incarnation, leader and epoch."""
     by_epoch: dict[tuple[int, int, int], dict[int, Fact]] = defaultdict(dict)
     for leadership, lines in history.isr_known.of_leadership.items():
@@ -227,10 +227,10 @@ def isr_shrinks(history: FactHistory, settings: Settings) -> tuple[int, list[Cas
     """Return followers that remained in the ISR although they did not keep up, and the number of shrinks judged."""
     shrinks = [fact for fact in history.facts[a.ISR_REPLAY] if fact.client == "shrink"]
     judged = [fact for fact in shrinks if fact.name in ("predicted", "late", "early")]
-    return len(judged), list(_cases(judged))
+    return len(judged), list(_make_cases(judged))
 
 
-def _cases(shrinks: Iterable[Fact]) -> Iterable[Case]:
+def _make_cases(shrinks: Iterable[Fact]) -> Iterable[Case]:
     for fact in shrinks:
         if fact.name != "late" or fact.detail in EXCUSED:
             continue

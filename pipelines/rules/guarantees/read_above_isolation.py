@@ -50,10 +50,10 @@ class ReadAboveIsolation(Checker):
 
     def finish(self) -> Iterable[Case]:
         for (broker_id, epoch, isolation), reads in sorted(self._reads.items()):
-            yield _case(broker_id, epoch, isolation, reads)
+            yield _make_case(broker_id, epoch, isolation, reads)
 
 
-def _case(broker_id: int, epoch: int, isolation: str, reads: _Found) -> Case:
+def _make_case(broker_id: int, epoch: int, isolation: str, reads: _Found) -> Case:
     fact = reads.facts[0]
     assert fact.offset is not None
     what = "last stable offset" if isolation == a.READ_COMMITTED else "high watermark"

@@ -56,18 +56,18 @@ class ReplicaBytes(Checker):
         self.checked += len(self._same)
         whole = [fact for fact in self._same if fact.name != "corrupt"]
         corrupt = [fact for fact in self._same if fact.name == "corrupt" and self._is_committed(fact)]
-        cases = [_corrupt(fact, whole) for fact in corrupt][: CASES_MAX - self._cases]
+        cases = [_make_corrupt_case(fact, whole) for fact in corrupt][: CASES_MAX - self._cases]
         self._cases += len(cases)
-        different = self._different(whole)
+        different = self._find_different(whole)
         if not different:
             return cases
         # Diverged replicas remain so: one case as long as the same replicas differ.
-        if self._run and _brokers(self._run[-1]) != _brokers(different):
+        if self._run and _get_brokers(self._run[-1]) != _get_brokers(different):
             cases += self._diverged()
         self._run.append(different)
         return cases
 
-    def _different(self, whole: list[Fact]) -> list[Fact]:
+    def _find_different(self, whole: list[Fact]) -> list[Fact]:
         """Return different batches of one topic id, one per content, that each replica counts as committed."""
         # The cleaner of each replica rewrites batches that lost records or have a tombstone.
         if self._settings.compacted:
@@ -93,9 +93,9 @@ class ReplicaBytes(Checker):
         if not run or self._cases >= CASES_MAX:
             return []
         self._cases += 1
-        return [_diverged(run, self._unknown_epoch(run[0]), compacted=self._settings.compacted)]
+        return [_diverged(run, self._find_unknown_epoch(run[0]), compacted=self._settings.compacted)]
 
-    def _unknown_epoch(self, facts: list[Fact]) -> tuple[Fact, ...]:
+    def _find_unknown_epoch(self, facts: list[Fact]) -> tuple[Fact, ...]:
         """Return entries that show that a replica continued in later epochs without an epoch that another replica has.
 
         A follower asks where that epoch ends. A leader of 0.11 to 1.1 answers with the start of the next epoch that it
@@ -117,11 +117,11 @@ class ReplicaBytes(Checker):
         return ()
 
 
-def _brokers(facts: list[Fact]) -> set[int | None]:
+def _get_brokers(facts: list[Fact]) -> set[int | None]:
     return {fact.broker_id for fact in facts}
 
 
-def _corrupt(fact: Fact, whole: list[Fact]) -> Case:
+def _make_corrupt_case(fact: Fact, whole: list[Fact]) -> Case:
     """Return the case of a batch below the replica's high watermark. Another replica's batch is the second witness."""
     return Case(
         VIOLATION,
@@ -171,7 +171,7 @@ def epoch_histories(history: FactHistory, settings: Settings) -> tuple[int, list
         return 0, []
     severity: Severity = VIOLATION if settings.compacted is False else OPEN
     by_epoch: dict[tuple[str, int], list[Fact]] = defaultdict(list)
-    for entries in _by_broker(history).values():
+    for entries in _group_by_broker(history).values():
         # The first entry moves up as the log's start does, and is each replica's own.
         for entry in entries[1:]:
             assert entry.leader_epoch is not None
@@ -181,11 +181,11 @@ def epoch_histories(history: FactHistory, settings: Settings) -> tuple[int, list
         checked += 1
         starts = {entry.offset: entry for entry in entries}
         if len(starts) > 1:
-            cases.append(_epoch_case(number, list(starts.values()), severity))
+            cases.append(_make_epoch_case(number, list(starts.values()), severity))
     return checked, cases
 
 
-def _by_broker(history: FactHistory) -> dict[int, list[Fact]]:
+def _group_by_broker(history: FactHistory) -> dict[int, list[Fact]]:
     entries_of: dict[int, list[Fact]] = defaultdict(list)
     for fact in history.facts[a.EPOCH_ENTRY]:
         if fact.broker_id is not None and fact.leader_epoch is not None and fact.offset is not None:
@@ -200,7 +200,7 @@ def _by_broker(history: FactHistory) -> dict[int, list[Fact]]:
     }
 
 
-def _epoch_case(number: int, entries: list[Fact], severity: Severity) -> Case:
+def _make_epoch_case(number: int, entries: list[Fact], severity: Severity) -> Case:
     offsets = sorted(entry.offset for entry in entries if entry.offset is not None)
     starts = "; ".join(f"broker {entry.broker_id}: {entry.offset}" for entry in entries)
     unless = "" if severity == VIOLATION else "; open, as no line shows whether the topic is compacted"
@@ -256,7 +256,7 @@ class Checkpoints(Checker):
             if last is not None and last.end_offset is not None:
                 for name, entry in sorted(entries.items()):
                     if entry.offset is not None and entry.offset > last.end_offset:
-                        yield _ahead(broker_id, name, entry, last)
+                        yield _make_ahead_case(broker_id, name, entry, last)
             start, mark = entries.get(LOG_START), entries.get(HIGH_WATERMARK)
             if start and mark and start.offset is not None and mark.offset is not None and start.offset > mark.offset:
                 yield Case(
@@ -270,7 +270,7 @@ class Checkpoints(Checker):
                 )
 
 
-def _ahead(broker_id: int, name: str, entry: Fact, last: Fact) -> Case:
+def _make_ahead_case(broker_id: int, name: str, entry: Fact, last: Fact) -> Case:
     return Case(
         OPEN,
         f"Broker {broker_id} has checkpointed {entry.offset} as its {_WHAT[name]} but its log ends at "

@@ -25,7 +25,7 @@ _STATES = frozenset({"controller", "request", "metadata", "leader_start", "leade
 _State = tuple[int, int | None, int | None, tuple[int, ...], tuple[int, ...] | None]
 
 
-def _states(history: FactHistory) -> Iterable[Fact]:
+def _list_states(history: FactHistory) -> Iterable[Fact]:
     for fact in (*history.facts[a.METADATA], *history.facts[a.LEADERSHIP], *history.facts[a.PARTITION_STATE]):
         if fact.isr is not None and (fact.kind != a.LEADERSHIP or fact.name in _STATES):
             yield fact
@@ -35,18 +35,20 @@ def leaders_in_isr(history: FactHistory, settings: Settings) -> tuple[int, list[
     """Return states with a leader outside the ISR, and the number of states checked."""
     checked = 0
     states: dict[_State, list[Fact]] = defaultdict(list)
-    for fact in _states(history):
+    for fact in _list_states(history):
         # The ISR is empty if the leader comes from the eligible leader replicas (KIP-966).
         if fact.leader is None or fact.leader < 0 or not fact.isr:
             continue
         checked += 1
         if fact.leader not in fact.isr:
-            states[history.incarnation(fact.time_us), fact.leader_epoch, fact.leader, _ids(fact.isr), None].append(fact)
+            states[history.incarnation(fact.time_us), fact.leader_epoch, fact.leader, _sort_ids(fact.isr), None].append(
+                fact
+            )
     cases = []
     for (_, epoch, leader, isr, _), facts in states.items():
         message = f"Broker {leader} leads in epoch {epoch} while the ISR is {list(isr)}."
-        severity: Severity = OPEN if any(_contradicted(history, fact) for fact in facts) else VIOLATION
-        cases.append(_case(severity, facts, message, (leader or 0, *isr)))
+        severity: Severity = OPEN if any(_is_contradicted(history, fact) for fact in facts) else VIOLATION
+        cases.append(_make_case(severity, facts, message, (leader or 0, *isr)))
     return checked, cases
 
 
@@ -54,32 +56,32 @@ def isr_in_replicas(history: FactHistory, settings: Settings) -> tuple[int, list
     """Return ISRs with members outside the replicas, and the number of states checked."""
     checked = 0
     states: dict[_State, list[Fact]] = defaultdict(list)
-    assigned = _assigned(history)
-    for fact in _states(history):
+    assigned = _collect_assigned(history)
+    for fact in _list_states(history):
         if not fact.replicas or fact.isr is None:
             continue
         checked += 1
         incarnation = history.incarnation(fact.time_us)
         # A replica that a reassignment removes is in the ISR until a later partition epoch takes it out.
         if set(fact.isr) - set(fact.replicas) - assigned[incarnation]:
-            states[incarnation, fact.leader_epoch, None, _ids(fact.isr), _ids(fact.replicas)].append(fact)
+            states[incarnation, fact.leader_epoch, None, _sort_ids(fact.isr), _sort_ids(fact.replicas)].append(fact)
     cases = []
     for (incarnation, _, _, isr, replicas), facts in states.items():
         strangers = set(isr) - set(replicas or ()) - assigned[incarnation]
         message = f"The ISR {list(isr)} has {sorted(strangers)}, which the replicas {list(replicas or ())} have not."
-        before = [earlier for fact in facts if (earlier := _joined(history, fact, strangers)) is not None]
+        before = [earlier for fact in facts if (earlier := _find_previous(history, fact, strangers)) is not None]
         first = any(fact.partition_epoch == 0 for fact in facts)
-        contradicted = any(_contradicted(history, fact) for fact in facts)
+        contradicted = any(_is_contradicted(history, fact) for fact in facts)
         severity: Severity = VIOLATION if (before or first) and not contradicted else OPEN
-        cases.append(_case(severity, facts, message, tuple(sorted(strangers)), before[:1]))
+        cases.append(_make_case(severity, facts, message, tuple(sorted(strangers)), before[:1]))
     return checked, cases
 
 
-def _ids(brokers: Iterable[int]) -> tuple[int, ...]:
+def _sort_ids(brokers: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted(brokers))
 
 
-def _assigned(history: FactHistory) -> dict[int, set[int]]:
+def _collect_assigned(history: FactHistory) -> dict[int, set[int]]:
     """Return the brokers that any line names as replicas, by incarnation."""
     assigned: dict[int, set[int]] = defaultdict(set)
     for fact in (*history.facts[a.METADATA], *history.facts[a.LEADERSHIP]):
@@ -87,7 +89,7 @@ def _assigned(history: FactHistory) -> dict[int, set[int]]:
     return assigned
 
 
-def _joined(history: FactHistory, fact: Fact, strangers: set[int]) -> Fact | None:
+def _find_previous(history: FactHistory, fact: Fact, strangers: set[int]) -> Fact | None:
     """Return the state directly before, if the strangers were neither in its ISR nor among its replicas. Else None."""
     if fact.partition_epoch is None:
         return None
@@ -97,14 +99,14 @@ def _joined(history: FactHistory, fact: Fact, strangers: set[int]) -> Fact | Non
     return None if strangers & (before[0].isr | set(before[0].fact.replicas)) else before[0].fact
 
 
-def _contradicted(history: FactHistory, fact: Fact) -> bool:
+def _is_contradicted(history: FactHistory, fact: Fact) -> bool:
     """Return True if another line shows the same partition epoch with another state."""
     if fact.partition_epoch is None:
         return False
     return len(history.states.get(history.incarnation(fact.time_us), {}).get(fact.partition_epoch, [])) > 1
 
 
-def _case(
+def _make_case(
     severity: Severity,
     facts: list[Fact],
     message: str,
@@ -155,11 +157,11 @@ def unclean_elections(history: FactHistory, settings: Settings) -> tuple[int, li
         elected = unclean_election(history, epoch)
         checked += epoch.number in stepped or elected is not None
         if elected is not None:
-            cases.append(_unclean_case(settings, epoch, elected))
+            cases.append(_make_unclean_case(settings, epoch, elected))
     return checked, cases
 
 
-def _unclean_case(settings: Settings, epoch: Epoch, elected: Unclean) -> Case:
+def _make_unclean_case(settings: Settings, epoch: Epoch, elected: Unclean) -> Case:
     start = epoch.start
     at = "" if start is None else f" Its log ended at offset {start[0]}."
     return Case(

@@ -53,11 +53,11 @@ class TierSegmentLost(Checker):
         bases = sorted(copied)
         for base, failures in sorted(of_segment.items()):
             end = next((later for later in bases if later > base), None)
-            case = self._case(base, end, copied.get(base, []), sorted(failures, key=lambda fact: fact.time_us))
+            case = self._make_case(base, end, copied.get(base, []), sorted(failures, key=lambda fact: fact.time_us))
             if case is not None:
                 yield case
 
-    def _case(self, base: int, end: int | None, copied: Sequence[Fact], failed: Sequence[Fact]) -> Case | None:
+    def _make_case(self, base: int, end: int | None, copied: Sequence[Fact], failed: Sequence[Fact]) -> Case | None:
         tier = self._history.facts[a.TIER]
         ids = {fact.client for fact in copied}
         if any(fact.name == "expired" and fact.client in ids for fact in tier):
@@ -68,10 +68,10 @@ class TierSegmentLost(Checker):
         if end is None:
             end = min((offset for fact in starts.values() if (offset := fact.offset or 0) > base), default=None)
         again_us = failed[0].time_us - self._settings.skew_max_us
-        if any(self._is_of(read, base, end) and read.time_us > again_us for read in self._reads):
+        if any(self._is_in_segment(read, base, end) and read.time_us > again_us for read in self._reads):
             return None
         holders = sorted(broker for broker, fact in starts.items() if broker is not None and (fact.offset or 0) <= base)
-        between = list(self._answered_between(failed))
+        between = list(self._find_answered(failed))
         severity: Severity = VIOLATION
         if not copied or end is None or not starts or holders or len(between) < _ANSWERED_BETWEEN_MIN:
             severity = OPEN
@@ -79,7 +79,7 @@ class TierSegmentLost(Checker):
         evidence = [*copied[:_SHOWN], *gone, *failed[:_SHOWN], *between[:_SHOWN], *failed[-1:]]
         return Case(
             severity,
-            _message(base, end, copied, failed, holders, len(between)),
+            _format_message(base, end, copied, failed, holders, len(between)),
             tuple(evidence),
             offset_start=base,
             offset_end=base + 1 if end is None else end,
@@ -88,11 +88,11 @@ class TierSegmentLost(Checker):
             records=None if end is None else end - base,
         )
 
-    def _is_of(self, read: Fact, base: int, end: int | None) -> bool:
+    def _is_in_segment(self, read: Fact, base: int, end: int | None) -> bool:
         is_own, offset = read.name == a.TIER_READ_OWN, read.offset or 0
         return is_own and base <= offset and (end is None or offset < end)
 
-    def _answered_between(self, failed: Sequence[Fact]) -> Iterator[Fact]:
+    def _find_answered(self, failed: Sequence[Fact]) -> Iterator[Fact]:
         """Yield a read that the store answered between each two failures of the segment on a broker."""
         by_broker: dict[int | None, list[Fact]] = defaultdict(list)
         for fact in failed:
@@ -107,7 +107,7 @@ class TierSegmentLost(Checker):
                     yield reads[at]
 
 
-def _message(
+def _format_message(
     base: int, end: int | None, copied: Sequence[Fact], failed: Sequence[Fact], holders: Sequence[int], between: int
 ) -> str:
     reason = (failed[0].detail or "").rstrip(". ")

@@ -17,10 +17,10 @@ def truncations_below_hw(history: FactHistory, settings: Settings) -> tuple[int,
     """Return truncations below the high watermark of their replica, and the number of truncations checked."""
     truncations = history.facts[a.TRUNCATION]
     below = [fact for fact in truncations if fact.broker_id is not None and _is_below(fact)]
-    cases = [_case(history, settings, fact) for fact in below if fact.name == BELOW]
+    cases = [_make_case(history, settings, fact) for fact in below if fact.name == BELOW]
     for fact in below:
         if fact.name == a.REPLAYED and all(case.offset_start != fact.offset for case in cases):
-            cases.append(_replayed(history, fact))
+            cases.append(_make_replayed_case(history, fact))
     return sum(fact.name in (BELOW, "log", "fetcher") for fact in truncations), cases
 
 
@@ -28,13 +28,13 @@ def _is_below(fact: Fact) -> bool:
     return fact.offset is not None and fact.high_watermark is not None and fact.offset < fact.high_watermark
 
 
-def _cuts(history: FactHistory, truncation: Fact) -> list[Fact]:
+def _find_cuts(history: FactHistory, truncation: Fact) -> list[Fact]:
     """Return the first two log lines of the same replica that show the same truncation."""
     place = "log", truncation.broker_id, truncation.offset
     return [fact for fact in history.facts[a.TRUNCATION] if (fact.name, fact.broker_id, fact.offset) == place][:2]
 
 
-def _replayed(history: FactHistory, fact: Fact) -> Case:
+def _make_replayed_case(history: FactHistory, fact: Fact) -> Case:
     """Return a truncation below the high watermark in the replica's earlier lines. It does not prove a violation."""
     message = (
         f"Broker {fact.broker_id} truncated to {fact.offset}, below the high watermark {fact.high_watermark} that it "
@@ -43,7 +43,7 @@ def _replayed(history: FactHistory, fact: Fact) -> Case:
     return Case(
         OBSERVATION,
         message,
-        tuple(_cuts(history, fact)),
+        tuple(_find_cuts(history, fact)),
         leader_epoch=fact.leader_epoch,
         offset_start=fact.offset,
         offset_end=fact.high_watermark,
@@ -53,7 +53,7 @@ def _replayed(history: FactHistory, fact: Fact) -> Case:
     )
 
 
-def _case(history: FactHistory, settings: Settings, fact: Fact) -> Case:
+def _make_case(history: FactHistory, settings: Settings, fact: Fact) -> Case:
     version = settings.version_of(fact)
     raised_too_far = rule_of(version, lambda rules: rules.processes_diverging_responses)
     severity: Severity = VIOLATION if raised_too_far is False else OBSERVATION
@@ -68,7 +68,7 @@ def _case(history: FactHistory, settings: Settings, fact: Fact) -> Case:
     return Case(
         severity,
         f"Broker {fact.broker_id} truncated to {fact.offset}, below its high watermark {fact.high_watermark}.{why}",
-        (fact, *_cuts(history, fact)),
+        (fact, *_find_cuts(history, fact)),
         offset_start=fact.offset,
         offset_end=fact.high_watermark,
         time_us=fact.time_us,

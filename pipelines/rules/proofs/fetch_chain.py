@@ -62,9 +62,9 @@ class FetchChain:
         if fact.connection is None or fact.correlation_id is None:
             return False
         last = self.fact
-        if last is not None and fact.correlation_id == last.correlation_id and _copy(last, fact):
+        if last is not None and fact.correlation_id == last.correlation_id and _is_copy(last, fact):
             return False
-        if last is None or last.correlation_id is None or not _continues(last, fact):
+        if last is None or last.correlation_id is None or not _is_continued(last, fact):
             self.before, self.since, self.run, self.epoch = None, fact, fact, fact.leader_epoch
             self.highest = self.highest_of_run = None
         else:
@@ -105,7 +105,7 @@ class FetchChains:
     def follow(self, fact: Fact) -> bool:
         """Take the next fetch of its connection; as `FetchChain.follow`."""
         connection = fact.broker_id, fact.connection
-        self._ends[connection] = _correlation(fact), fact.time_us
+        self._ends[connection] = _get_correlation(fact), fact.time_us
         self.last = self._of.setdefault(connection, FetchChain())
         return self.last.follow(fact)
 
@@ -113,7 +113,7 @@ class FetchChains:
         """Return True if a fetch comes after all fetches of its connection, and their chain is known."""
         connection = fact.broker_id, fact.connection
         end = self._ends.get(connection)
-        return end is None or (connection in self._of and (_correlation(fact), fact.time_us) >= end)
+        return end is None or (connection in self._of and (_get_correlation(fact), fact.time_us) >= end)
 
     def forget(self) -> None:
         """Drop the chains of connections that have ended by their brokers' logs; that there were such stays known."""
@@ -129,11 +129,11 @@ class FetchChains:
         self.last = FetchChain()
 
 
-def _correlation(fetch: Fact) -> int:
+def _get_correlation(fetch: Fact) -> int:
     return -1 if fetch.correlation_id is None else fetch.correlation_id
 
 
-def _continues(last: Fact, fact: Fact) -> bool:
+def _is_continued(last: Fact, fact: Fact) -> bool:
     same = (last.broker_id, last.connection, last.replica_id) == (fact.broker_id, fact.connection, fact.replica_id)
     if not same or (last.topic_id is not None and fact.topic_id is not None and last.topic_id != fact.topic_id):
         return False
@@ -142,7 +142,7 @@ def _continues(last: Fact, fact: Fact) -> bool:
     return fact.correlation_id > last.correlation_id and written_before(last, fact)
 
 
-def _copy(fetch: Fact, other: Fact) -> bool:
+def _is_copy(fetch: Fact, other: Fact) -> bool:
     """Return True for the same line in two files, or twice in one."""
     return (fetch.broker_id, fetch.connection, fetch.time_us) == (other.broker_id, other.connection, other.time_us)
 

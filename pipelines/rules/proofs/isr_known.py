@@ -59,7 +59,7 @@ class IsrKnown:
             lines.sort(key=lambda line: line[:3])
             entered = -1
             for at, line in enumerate(lines):
-                epoch = self._led_in(line.fact)
+                epoch = self._find_led_epoch(line.fact)
                 if epoch is None:
                     continue
                 if line.fact.name == "leader_start" and epoch <= entered:
@@ -75,7 +75,7 @@ class IsrKnown:
             return rule_of(version, lambda rules: rules.partition_epoch_gates_state) is True
         return fact.name == "committed" or (fact.name == "leader_start" and self._history.starts_once(fact))
 
-    def _led_in(self, fact: Fact) -> int | None:
+    def _find_led_epoch(self, fact: Fact) -> int | None:
         if fact.kind == a.ISR_CHANGE:
             return self._history.own_lines.epoch_of_commit(fact)
         elected = fact.name == "request" and fact.leader == fact.broker_id
@@ -87,7 +87,7 @@ class IsrKnown:
         None if one may be missing between them.
         """
         lines = self._of_broker.get((self._history.incarnation(since_us), broker_id), [])
-        before, after = _around(lines, since_us, until_us)
+        before, after = _find_around(lines, since_us, until_us)
         if before is None or after is None:
             return None
         views = (line for line in lines[before + 1 : after + 1] if line.fact.name in _VIEWS)
@@ -100,7 +100,7 @@ class IsrKnown:
     def before(self, broker_id: int, time_us: int) -> Fact | None:
         """Return the first line of the stretch that `through` returns. Later lines never change it."""
         lines = self._of_broker.get((self._history.incarnation(time_us), broker_id), [])
-        before, _ = _around(lines, time_us, time_us)
+        before, _ = _find_around(lines, time_us, time_us)
         return None if before is None else lines[before].fact
 
     def held(
@@ -113,22 +113,22 @@ class IsrKnown:
         """
         incarnation = self._history.incarnation(since_us)
         lines = self.of_leadership.get((incarnation, leader, epoch), [])
-        before, after = _around(lines, since_us, until_us)
+        before, after = _find_around(lines, since_us, until_us)
         if before is None:
             return None
         last = lines[after].partition_epoch if after is not None else None
-        states = self._states_with(replica, incarnation, (leader, epoch), lines[before].partition_epoch, last)
+        states = self._find_states(replica, incarnation, (leader, epoch), lines[before].partition_epoch, last)
         return (lines[before].fact, tuple(states)) if states else None
 
     def stretch(self, leader: int, epoch: int, since_us: int, until_us: int) -> tuple[int | None, int | None]:
         """Return the indexes of the leader's lines around a span. `held` and `stayed` depend on them."""
         lines = self.of_leadership.get((self._history.incarnation(since_us), leader, epoch), [])
-        return _around(lines, since_us, until_us)
+        return _find_around(lines, since_us, until_us)
 
     def may_hold(self, leader: int, epoch: int, replica: int, since_us: int) -> bool:
         """Return True if a later line may prove `held`: by the line before, the replica may have been in the ISR."""
         lines = self.of_leadership.get((self._history.incarnation(since_us), leader, epoch), [])
-        before, _ = _around(lines, since_us, since_us)
+        before, _ = _find_around(lines, since_us, since_us)
         if before is None:
             return False
         isr = lines[before].fact.isr
@@ -145,10 +145,10 @@ class IsrKnown:
         if last <= first:
             return held[1] if last == first else None
         incarnation = self._history.incarnation(joined.time_us)
-        states = self._states_with(replica, incarnation, (leader, epoch), first, last)
+        states = self._find_states(replica, incarnation, (leader, epoch), first, last)
         return (*states, *held[1]) if states else None
 
-    def _states_with(
+    def _find_states(
         self, replica: int, incarnation: int, leadership: tuple[int, int], first: int, last: int | None
     ) -> list[Fact]:
         """Return the states with the replica between two partition epochs, or to the end of the leader epoch.
@@ -173,7 +173,7 @@ class IsrKnown:
         return []
 
 
-def _around(lines: list[EpochLine], since_us: int, until_us: int) -> tuple[int | None, int | None]:
+def _find_around(lines: list[EpochLine], since_us: int, until_us: int) -> tuple[int | None, int | None]:
     """Return indexes of the line with the highest partition epoch before a span, and of the first last line after."""
     at = bisect_left(lines, since_us, key=lambda line: line.time_us)
     before = max(range(max(at - BEFORE_MAX, 0), at), key=lambda n: (lines[n].partition_epoch, n), default=None)

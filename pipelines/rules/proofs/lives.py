@@ -29,7 +29,7 @@ class Lives:
         self._known: dict[int, dict[str, list[int]]] = defaultdict(dict)
         for fact in roles:
             if fact.broker_id is not None and fact.topic_id is not None:
-                self._knew(fact.broker_id, fact.topic_id, fact.time_us, fact.time_us)
+                self._note_id(fact.broker_id, fact.topic_id, fact.time_us, fact.time_us)
 
     @property
     def known(self) -> list[tuple[int, str, int, int]]:
@@ -43,14 +43,14 @@ class Lives:
     def knew(self, known: Iterable[tuple[int, str, int, int]]) -> None:
         """Take what an earlier run had as `known`."""
         for broker_id, topic_id, first_us, last_us in known:
-            self._knew(broker_id, topic_id, first_us, last_us)
+            self._note_id(broker_id, topic_id, first_us, last_us)
 
     def fetched(self, fact: Fact, before: Fact | None) -> None:
         """Record a fetch answered without error: the leader had the id after `before` and before the fetch's line."""
         if fact.topic_id is not None and fact.broker_id is not None:
-            self._knew(fact.broker_id, fact.topic_id, fact.time_us, before.time_us if before is not None else None)
+            self._note_id(fact.broker_id, fact.topic_id, fact.time_us, before.time_us if before is not None else None)
 
-    def _knew(self, broker_id: int, topic_id: str, first_us: int, last_us: int | None) -> None:
+    def _note_id(self, broker_id: int, topic_id: str, first_us: int, last_us: int | None) -> None:
         known = self._known[broker_id].setdefault(topic_id, [first_us, -1])
         known[0] = min(known[0], first_us)
         if last_us is not None:

@@ -61,7 +61,7 @@ def cause_of(
         offset_end: end of what is lost, exclusive.
         committed: lines that show what was committed.
     """
-    crash = _crash(history, lost_by, offset_end, committed)
+    crash = _find_crash(history, lost_by, offset_end, committed)
     if crash is not None:
         return crash
     unclean = unclean_election(history, lost_by)
@@ -71,7 +71,7 @@ def cause_of(
     leader = lost_by.leader
     if leader is None:
         return Cause(SHORTER_LOG, "The logs do not show why the new leader's log was shorter.", ())
-    truncation = _truncation(history, lost_by, leader, offset_start, offset_end)
+    truncation = _find_truncation(history, lost_by, leader, offset_start, offset_end)
     named = lost_by.named.get(leader)
     elected_by = (named,) if named is not None else ()
     elected_text = f", and was later elected leader (epoch {lost_by.number})."
@@ -97,7 +97,7 @@ def cause_of(
     return Cause(TRUNCATED, text, (*lines, *elected_by))
 
 
-def _crash(history: FactHistory, lost_by: Epoch, offset_end: int, committed: Iterable[Fact]) -> Cause | None:
+def _find_crash(history: FactHistory, lost_by: Epoch, offset_end: int, committed: Iterable[Fact]) -> Cause | None:
     """Return how the leader itself lost the end of its log, if it did: in a crash, or with its disk.
 
     Its log was loaded with the end at which it then led. By an earlier line of its own it had gone further, or the
@@ -108,20 +108,20 @@ def _crash(history: FactHistory, lost_by: Epoch, offset_end: int, committed: Ite
         return None
     leader, led = start[1].broker_id, start[1]
     loads = [line for line in history.facts[a.LOADED] if line.broker_id == leader and line.offset is not None]
-    load = max((line for line in loads if written_before(line, led)), key=_time_us, default=None)
+    load = max((line for line in loads if written_before(line, led)), key=_get_time, default=None)
     if load is None or load.offset != start[0]:
         return None
     own = (*history.facts[a.LEADERSHIP], *history.facts[a.ISR_CHANGE], *history.facts[a.LOADED], *committed)
     earlier = [line for line in own if line.broker_id == leader and written_before(line, load)]
-    last = max(earlier, key=_reached, default=None)
+    last = max(earlier, key=_get_reached, default=None)
     cuts = [line for line in history.facts[a.TRUNCATION] if line.name == "log" and line.broker_id == leader]
     followed = [cut for cut in cuts if cut.detail != CORRUPTION and (cut.offset or 0) <= start[0]]
-    if last is not None and _reached(last) > start[0]:
+    if last is not None and _get_reached(last) > start[0]:
         if any(written_before(last, cut) and written_before(cut, led) for cut in followed):
             return None
-        if _reached(last) < offset_end and unclean_election(history, lost_by) is not None:
+        if _get_reached(last) < offset_end and unclean_election(history, lost_by) is not None:
             return None  # Beyond that the broker may never have had the records.
-        shown, how = (last,), f"before, it had reached {_reached(last)} at least"
+        shown, how = (last,), f"before, it had reached {_get_reached(last)} at least"
     elif not followed and (before := in_sync_before(history, lost_by, leader)) is not None:
         shown, how = (before.fact,), "as a replica in sync it had had all that was committed"
     else:
@@ -131,7 +131,7 @@ def _crash(history: FactHistory, lost_by: Epoch, offset_end: int, committed: Ite
     )
     text = (
         f"Broker {leader}'s log ended at {start[0]} as it was loaded{', with a damaged end' if torn else ''}; {how}. "
-        f"{_HOW[start[0] == 0]}, not an election.{_survivors(history, lost_by, leader, start[0])}"
+        f"{_HOW[start[0] == 0]}, not an election.{_describe_survivors(history, lost_by, leader, start[0])}"
     )
     return Cause(EMPTIED if start[0] == 0 else CRASHED, text, (*shown, *torn[:1], load, led))
 
@@ -142,7 +142,7 @@ _HOW: Final = {
 }
 
 
-def _survivors(history: FactHistory, lost_by: Epoch, leader: int, start: int) -> str:
+def _describe_survivors(history: FactHistory, lost_by: Epoch, leader: int, start: int) -> str:
     """Return a sentence about other replicas that still had the records as they began to follow the leader."""
     ends: dict[int, int] = {}
     for line in history.facts[a.LEADERSHIP]:
@@ -155,13 +155,15 @@ def _survivors(history: FactHistory, lost_by: Epoch, leader: int, start: int) ->
     return f" Other replicas still had records beyond as they began to follow it: {named}."
 
 
-def _reached(line: Fact) -> int:
+def _get_reached(line: Fact) -> int:
     """Return up to which offset a line shows a replica's log; -1 if it does not."""
     end = line.end_offset if line.kind == a.OPERATION else line.offset
     return max(-1 if end is None else end, -1 if line.high_watermark is None else line.high_watermark)
 
 
-def _truncation(history: FactHistory, lost_by: Epoch, leader: int, offset_start: int, offset_end: int) -> Fact | None:
+def _find_truncation(
+    history: FactHistory, lost_by: Epoch, leader: int, offset_start: int, offset_end: int
+) -> Fact | None:
     """Return the leader's last replayed truncation into the range, in an earlier epoch than its own, or None."""
     truncations = [
         fact
@@ -199,16 +201,16 @@ def high_watermark_cuts(history: FactHistory, settings: Settings) -> list[Fact]:
 
 def short_logs(history: FactHistory, settings: Settings) -> Iterator[ShortLog]:
     """Yield leaders with shorter logs than others."""
-    yield from _refused(history)
+    yield from _find_refused(history)
     cuts = high_watermark_cuts(history, settings)
     roles = [fact for fact in history.facts[a.LEADERSHIP] if fact.name in OWN_ROLES and fact.leader_epoch is not None]
     for incarnation, epoch in history.epochs():
-        yield from _elected_uncleanly(history, incarnation, epoch)
+        yield from _find_unclean(history, incarnation, epoch)
         if cuts and epoch.bound is None:
-            yield from _loaded(history, incarnation, epoch, roles, cuts)
+            yield from _find_loaded(history, incarnation, epoch, roles, cuts)
 
 
-def _refused(history: FactHistory) -> Iterator[ShortLog]:
+def _find_refused(history: FactHistory) -> Iterator[ShortLog]:
     """Yield followers that halted instead of truncating their logs (KAFKA-3410)."""
     places = set()
     for fact in history.facts[a.TRUNCATION]:
@@ -225,7 +227,7 @@ def _refused(history: FactHistory) -> Iterator[ShortLog]:
             yield ShortLog(incarnation, epoch, fact.offset, fact.end_offset, what, (fact, *start))
 
 
-def _elected_uncleanly(history: FactHistory, incarnation: int, epoch: Epoch) -> Iterator[ShortLog]:
+def _find_unclean(history: FactHistory, incarnation: int, epoch: Epoch) -> Iterator[ShortLog]:
     """Yield elections from outside the ISR, unless a replica of the ISR had no longer log than the leader."""
     elected = unclean_election(history, epoch)
     if elected is None or history.incarnation(elected.facts[0].time_us) != incarnation:
@@ -244,7 +246,7 @@ def _elected_uncleanly(history: FactHistory, incarnation: int, epoch: Epoch) -> 
     yield ShortLog(incarnation, epoch, None if start is None else start[0], None, what, (*elected.facts, *line))
 
 
-def _loaded(
+def _find_loaded(
     history: FactHistory, incarnation: int, epoch: Epoch, roles: list[Fact], cuts: list[Fact]
 ) -> Iterator[ShortLog]:
     """Yield a leader of up to 0.10 whose log was loaded with an end below a high watermark a follower truncated to.
@@ -252,18 +254,18 @@ def _loaded(
     Up to 0.10 no line shows where an epoch begins.
     """
     leader = epoch.leader
-    leads = min((fact for fact in roles if _is_of(fact, leader, epoch)), key=_time_us, default=None)
+    leads = min((fact for fact in roles if _is_role(fact, leader, epoch)), key=_get_time, default=None)
     if leader is None or leads is None or history.incarnation(leads.time_us) != incarnation:
         return
     loads = [fact for fact in history.facts[a.LOADED] if fact.broker_id == leader and written_before(fact, leads)]
-    load = max(loads, key=_time_us, default=None)
+    load = max(loads, key=_get_time, default=None)
     # A log that is created for an assigned replica is also loaded, empty.
-    if load is None or not load.offset or _has_role_since(roles, load, leads):
+    if load is None or not load.offset or _has_later_role(roles, load, leads):
         return
     followers = {
         cut.broker_id: (role, cut)
         for cut in cuts
-        if (cut.offset or 0) > load.offset and (role := _followed(history, roles, cut, epoch)) is not None
+        if (cut.offset or 0) > load.offset and (role := _find_follow(history, roles, cut, epoch)) is not None
     }
     if followers:
         ends = {broker_id: cut.offset or 0 for broker_id, (_, cut) in followers.items()}
@@ -291,10 +293,10 @@ def outlived_logs(
         return
     roles = [fact for fact in history.facts[a.LEADERSHIP] if fact.name in OWN_ROLES and fact.leader_epoch is not None]
     for incarnation, epoch in history.epochs():
-        yield from _outlived(history, incarnation, epoch, roles, cuts, fetched)
+        yield from _find_outlived(history, incarnation, epoch, roles, cuts, fetched)
 
 
-def _outlived(
+def _find_outlived(
     history: FactHistory,
     incarnation: int,
     epoch: Epoch,
@@ -304,18 +306,18 @@ def _outlived(
 ) -> Iterator[ShortLog]:
     """Yield the leader of an epoch if its log is such a one."""
     leader = epoch.leader
-    leads = min((fact for fact in roles if _is_of(fact, leader, epoch)), key=_time_us, default=None)
+    leads = min((fact for fact in roles if _is_role(fact, leader, epoch)), key=_get_time, default=None)
     if leader is None or leads is None or history.incarnation(leads.time_us) != incarnation:
         return
     own_cuts = [cut for cut in cuts if cut.broker_id == leader and written_before(cut, leads)]
-    cut = max(own_cuts, key=_time_us, default=None)
+    cut = max(own_cuts, key=_get_time, default=None)
     if cut is None or fetched.get((cut.broker_id, cut.time_us), NEVER_US) < leads.time_us:
         return
     start, line = epoch.bound or (cut.offset or 0, cut)
     longer: dict[int | None, tuple[Fact, Fact]] = {}
     for load in history.facts[a.LOADED]:
         following = [fact for fact in roles if fact.broker_id == load.broker_id and written_before(load, fact)]
-        role = min(following, key=_time_us, default=None)
+        role = min(following, key=_get_time, default=None)
         is_longer = (load.offset or 0) > start and leader != load.broker_id
         if is_longer and role is not None and (role.leader_epoch, role.leader) == (epoch.number, leader):
             longer[load.broker_id] = load, role
@@ -337,12 +339,12 @@ def _is_to_high_watermark(cut: Fact, settings: Settings) -> bool:
     return version is not None and rules_for(version).truncates_to_high_watermark
 
 
-def _followed(history: FactHistory, roles: list[Fact], cut: Fact, epoch: Epoch) -> Fact | None:
+def _find_follow(history: FactHistory, roles: list[Fact], cut: Fact, epoch: Epoch) -> Fact | None:
     """Return the line by which a broker began to follow an epoch, when it truncated its log.
 
     None if it may have followed before a restart: then it had already copied its records of that epoch.
     """
-    role = min((fact for fact in roles if _is_of(fact, cut.broker_id, epoch)), key=_time_us, default=None)
+    role = min((fact for fact in roles if _is_role(fact, cut.broker_id, epoch)), key=_get_time, default=None)
     if role is None or written_before(cut, role) or role.leader != epoch.leader or role.leader == cut.broker_id:
         return None
     loads = [fact for fact in history.facts[a.LOADED] if fact.broker_id == cut.broker_id and written_before(fact, cut)]
@@ -353,11 +355,11 @@ def _followed(history: FactHistory, roles: list[Fact], cut: Fact, epoch: Epoch) 
     return None if has_moved or any(written_before(role, load) for load in loads) else role
 
 
-def _is_of(role: Fact, broker_id: int | None, epoch: Epoch) -> bool:
+def _is_role(role: Fact, broker_id: int | None, epoch: Epoch) -> bool:
     return role.broker_id == broker_id and role.leader_epoch == epoch.number
 
 
-def _has_role_since(roles: list[Fact], load: Fact, leads: Fact) -> bool:
+def _has_later_role(roles: list[Fact], load: Fact, leads: Fact) -> bool:
     """Return True if the broker may have had another role between its log's load and its leadership."""
     return any(
         fact.broker_id == load.broker_id and not written_before(fact, load) and written_before(fact, leads)
@@ -365,5 +367,5 @@ def _has_role_since(roles: list[Fact], load: Fact, leads: Fact) -> bool:
     )
 
 
-def _time_us(fact: Fact) -> int:
+def _get_time(fact: Fact) -> int:
     return fact.time_us

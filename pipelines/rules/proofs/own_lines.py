@@ -63,7 +63,7 @@ class OwnLines:
             return None
         before, _ = self.around(fact.broker_id, fact.time_us)
         for line in reversed(before):
-            came_before = line.time_us < fact.time_us or _came_before(line, fact)
+            came_before = line.time_us < fact.time_us or _is_earlier(line, fact)
             if came_before is None:
                 return None
             if came_before:
@@ -77,7 +77,7 @@ def leads(line: Fact) -> bool:
     return is_told or line.name in ("leader_start", "leader_update")
 
 
-def _came_before(line: Fact, other: Fact) -> bool | None:
+def _is_earlier(line: Fact, other: Fact) -> bool | None:
     """Return True if a line came before another line of its broker with the same time. None if unknown."""
     if line.file_id is not None and line.file_id == other.file_id and None not in (line.byte_offset, other.byte_offset):
         return (line.byte_offset or 0) < (other.byte_offset or 0)

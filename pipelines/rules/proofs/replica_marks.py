@@ -68,8 +68,8 @@ class _Alone(NamedTuple):
 
 def passed(history: FactHistory, settings: Settings, starts: Starts) -> Iterator[Passed]:
     """Yield marks above the start of a later epoch."""
-    yield from _of_leaders(history, starts)
-    yield from _of_followers(history, starts)
+    yield from _find_leader_marks(history, starts)
+    yield from _find_follower_marks(history, starts)
     brokers = {fact.broker_id for fact in history.facts[a.LEADERSHIP] if fact.name in OWN_ROLES}
     for broker_id in sorted(broker for broker in brokers if broker is not None):
         yield from _Replica(history, settings, broker_id, starts).passed()
@@ -96,7 +96,7 @@ class Starts:
         return at < len(self._lowest[life]) and self._lowest[life][at] < end
 
 
-def _of_leaders(history: FactHistory, starts: Starts) -> Iterator[Passed]:
+def _find_leader_marks(history: FactHistory, starts: Starts) -> Iterator[Passed]:
     """Yield high watermarks that leaders log when they shrink the ISR."""
     for fact in history.facts[a.ISR_CHANGE]:
         if fact.high_watermark is None or fact.broker_id is None:
@@ -117,7 +117,7 @@ def _of_leaders(history: FactHistory, starts: Starts) -> Iterator[Passed]:
                 break
 
 
-def _of_followers(history: FactHistory, starts: Starts) -> Iterator[Passed]:
+def _find_follower_marks(history: FactHistory, starts: Starts) -> Iterator[Passed]:
     """Yield high watermarks of replicas that begin to follow, where the line names the epoch before."""
     for fact in history.facts[a.LEADERSHIP]:
         before, epoch, end = fact.previous, fact.leader_epoch, fact.high_watermark
@@ -126,10 +126,10 @@ def _of_followers(history: FactHistory, starts: Starts) -> Iterator[Passed]:
         if 0 <= before < epoch and starts.any_below(before, fact.time_us, end):
             lost_by = history.lost_by(before, fact.time_us, end)
             if lost_by is not None and lost_by[0].number <= epoch:
-                yield Passed(_high_watermark(fact), before, *lost_by, (), True)
+                yield Passed(_make_mark(fact), before, *lost_by, (), True)
 
 
-def _high_watermark(fact: Fact) -> CommitMark:
+def _make_mark(fact: Fact) -> CommitMark:
     assert fact.high_watermark is not None
     return CommitMark(
         fact.high_watermark, fact, f"broker {fact.broker_id} had a high watermark of {fact.high_watermark}"
@@ -144,19 +144,19 @@ class _Replica:
         self._settings = settings
         self._broker_id = broker_id
         self._starts = starts
-        self._roles = self._of_this_broker(fact for fact in history.facts[a.LEADERSHIP] if fact.name in OWN_ROLES)
+        self._roles = self._select_own(fact for fact in history.facts[a.LEADERSHIP] if fact.name in OWN_ROLES)
         self._roles_us = [fact.time_us for fact in self._roles]
-        self._cuts = self._of_this_broker(
+        self._cuts = self._select_own(
             fact
             for fact in history.facts[a.TRUNCATION]
             if fact.offset is not None and (_is_cut(fact) or _is_behind(fact))
         )
         follows = (fact for fact in self._roles if fact.name == "follower_start")
-        self._shown = self._of_this_broker(chain(history.facts[a.LOADED], follows))
+        self._shown = self._select_own(chain(history.facts[a.LOADED], follows))
         self._shown_us = [fact.time_us for fact in self._shown]
         self._loads = [fact for fact in self._shown if fact.kind == a.LOADED and fact.offset]
 
-    def _of_this_broker(self, facts: Iterable[Fact]) -> list[Fact]:
+    def _select_own(self, facts: Iterable[Fact]) -> list[Fact]:
         lines = (fact for fact in facts if fact.broker_id == self._broker_id)
         return sorted(lines, key=lambda fact: (fact.time_us, fact.leader_epoch or 0, fact.byte_offset or -1))
 
@@ -164,28 +164,28 @@ class _Replica:
         """Yield the first later epoch that begins before each mark."""
         last: Fact | None = None
         for cut in self._cuts:
-            shown = [fact for fact in self._between(last, cut) if written_before(fact, cut)]
+            shown = [fact for fact in self._select_shown(last, cut) if written_before(fact, cut)]
             shown = [fact for fact in shown if last is None or not written_before(fact, last)]
-            role, certain = self._role_before(cut)
+            role, certain = self._find_role(cut)
             if role is not None and role.leader_epoch is not None:
                 yield from self._cut(cut, role, certain, shown)
             last = cut
-        yield from self._not_cut()
+        yield from self._find_uncut()
 
     def _cut(self, cut: Fact, role: Fact, certain: bool, shown: Sequence[Fact]) -> Iterator[Passed]:
         """Yield marks that the replica had before it truncated its log below them, when it followed an epoch."""
         assert cut.offset is not None
-        marks = list(self._marks(shown, role, cut.offset))
+        marks = list(self._find_marks(shown, role, cut.offset))
         marks += self._cut_to_high_watermark(cut, role)
         for mark in marks:
             if not _is_behind(cut) and not self._starts.any_below(None, role.time_us, mark.end):
                 continue
-            number = self._number_before(mark.fact, role)
-            lost_by = self._lost_by(mark, number, role, cut)
+            number = self._find_number(mark.fact, role)
+            lost_by = self._find_loss(mark, number, role, cut)
             if lost_by is not None:
                 yield Passed(mark, number, *lost_by, (role, cut), certain, _is_named(mark, lost_by[0]))
 
-    def _not_cut(self) -> Iterator[Passed]:
+    def _find_uncut(self) -> Iterator[Passed]:
         """Yield marks of an epoch that the broker led or followed before it followed one that begins below them."""
         before: Fact | None = None
         number, life = -1, -1
@@ -194,15 +194,15 @@ class _Replica:
                 before, number, life = None, -1, self._history.incarnation(role.time_us)
             epoch = role.leader_epoch
             ordered = before is not None and written_before(before, role)
-            if ordered and epoch is not None and number < epoch and _follows(role, self._broker_id):
+            if ordered and epoch is not None and number < epoch and _is_following(role, self._broker_id):
                 shown = [
                     fact
-                    for fact in self._between(before, role)
+                    for fact in self._select_shown(before, role)
                     if fact is role or (before is not None and before.time_us < fact.time_us < role.time_us)
                 ]
-                for mark in self._marks(shown, role, -1):
+                for mark in self._find_marks(shown, role, -1):
                     is_lost = self._starts.any_below(number, role.time_us, mark.end)
-                    lost_by = self._lost_by(mark, number, role, None) if is_lost else None
+                    lost_by = self._find_loss(mark, number, role, None) if is_lost else None
                     if lost_by is not None:
                         # The line itself shows that the broker came from an earlier epoch, without a restart.
                         previous = role.previous if mark.fact is role else None
@@ -210,31 +210,31 @@ class _Replica:
                         yield Passed(mark, number, *lost_by, (role,), proven)
             before, number = role, max(number, -1 if epoch is None else epoch)
 
-    def _between(self, first: Fact | None, last: Fact) -> list[Fact]:
+    def _select_shown(self, first: Fact | None, last: Fact) -> list[Fact]:
         """Return the high watermarks and log ends shown between two lines, both inclusive."""
         low = 0 if first is None else bisect_left(self._shown_us, first.time_us)
         return self._shown[low : bisect_right(self._shown_us, last.time_us)]
 
     # ------------------------------------------------------------------- marks
 
-    def _marks(self, shown: Iterable[Fact], role: Fact, above: int) -> Iterator[CommitMark]:
+    def _find_marks(self, shown: Iterable[Fact], role: Fact, above: int) -> Iterator[CommitMark]:
         """Yield marks past an offset."""
         for fact in shown:
             if fact.high_watermark is not None and fact.high_watermark > above:
-                yield _high_watermark(fact)
+                yield _make_mark(fact)
             if fact.offset is None or fact.offset <= above:
                 continue
-            alone = self._alone(role)
+            alone = self._find_alone(role)
             # A line of its own shows that its log ended there after it had led.
-            if alone is not None and (self._number_before(fact, role) or 0) >= alone.state.leader_epoch:
+            if alone is not None and (self._find_number(fact, role) or 0) >= alone.state.leader_epoch:
                 how = f"broker {self._broker_id}, whose log ended at {fact.offset}, had been alone in the ISR"
-                starts = self._starts_of(alone, role)
-                extends = not self._asked_for_others(alone, fact) and self._others_behind(alone, starts)
-                is_sure = extends and self._next_behind(alone, role, starts)
+                starts = self._find_starts(alone, role)
+                extends = not self._has_proposed_others(alone, fact) and self._is_rest_behind(alone, starts)
+                is_sure = extends and self._is_next_behind(alone, role, starts)
                 lines = [line for line in starts if line is not None] if is_sure else []
                 yield CommitMark(fact.offset, fact, how, (alone.state.fact, *lines), is_sure, extends)
 
-    def _alone(self, role: Fact) -> _Alone | None:
+    def _find_alone(self, role: Fact) -> _Alone | None:
         """Return the state by which the broker led alone in the ISR, if it had no later one that is known or missing.
 
         From there on until the epoch that the broker follows now, one other broker led, or none.
@@ -253,7 +253,7 @@ class _Replica:
                 continue
             state = states[0]
             if state.leader == self._broker_id:
-                is_alone = state.isr == {self._broker_id} and self._commits_alone(state.fact.time_us)
+                is_alone = state.isr == {self._broker_id} and self._can_commit_alone(state.fact.time_us)
                 return _Alone(state, next_epoch) if is_alone else None
             if state.leader != next_leader:
                 return None
@@ -269,7 +269,7 @@ class _Replica:
             if line.leader == NO_LEADER and line.partition_epoch is not None
         }
 
-    def _starts_of(self, alone: _Alone, role: Fact) -> tuple[Fact | None, Fact | None]:
+    def _find_starts(self, alone: _Alone, role: Fact) -> tuple[Fact | None, Fact | None]:
         """Return the line by which the broker began to lead alone, and the next leader's start line."""
         known = (
             self._history.epoch(number, role.time_us).start for number in (alone.state.leader_epoch, alone.next_epoch)
@@ -277,7 +277,7 @@ class _Replica:
         led, after = (None if start is None else start[1] for start in known)
         return (led if led is not None and led.broker_id == self._broker_id else None), after
 
-    def _next_behind(self, alone: _Alone, role: Fact, starts: tuple[Fact | None, Fact | None]) -> bool:
+    def _is_next_behind(self, alone: _Alone, role: Fact, starts: tuple[Fact | None, Fact | None]) -> bool:
         """Return True if the next leader had nothing of the lone leader's epoch, and its log only grew from then on."""
         led, after = starts
         current = self._history.epoch(role.leader_epoch or 0, role.time_us).start
@@ -285,12 +285,12 @@ class _Replica:
             return False
         # A follower would have kept records copied from the next leader, once the leader's log has grown.
         has_grown = alone.next_epoch == role.leader_epoch or current[0] > (after.offset or 0)
-        return has_grown and _is_before(after, led)
+        return has_grown and _has_nothing(after, led)
 
-    def _others_behind(self, alone: _Alone, starts: tuple[Fact | None, Fact | None]) -> bool:
+    def _is_rest_behind(self, alone: _Alone, starts: tuple[Fact | None, Fact | None]) -> bool:
         """Return True if all replicas but the two leaders are known to have had nothing of the lone leader's epoch."""
         led, after = starts
-        replicas = self._replicas(alone.state)
+        replicas = self._find_replicas(alone.state)
         if replicas is None:
             return False
         others = replicas - {self._broker_id, None if after is None else after.broker_id}
@@ -303,11 +303,11 @@ class _Replica:
             and line.broker_id in others
             # It names the epoch before: the broker had not restarted, nor cut its log for the next leader yet.
             and 0 <= (-1 if line.previous is None else line.previous) < alone.next_epoch
-            and _is_before(line, led)
+            and _has_nothing(line, led)
         }
         return others <= behind
 
-    def _replicas(self, state: CommittedState) -> frozenset[int] | None:
+    def _find_replicas(self, state: CommittedState) -> frozenset[int] | None:
         """Return the replicas that lines assign; else the ISR with which the topic was created."""
         life = self._history.incarnation(state.fact.time_us)
         known = self._history.states[life]
@@ -316,7 +316,7 @@ class _Replica:
             return frozenset().union(*(each.fact.replicas or () for each in assigned))
         return frozenset().union(*(each.isr for each in known[0])) if known.get(0) else None
 
-    def _asked_for_others(self, alone: _Alone, mark: Fact) -> bool:
+    def _has_proposed_others(self, alone: _Alone, mark: Fact) -> bool:
         """Return True if the broker, as leader alone in the ISR, asked for another replica in it."""
         return any(
             line.broker_id == self._broker_id
@@ -339,7 +339,7 @@ class _Replica:
                     first[key] = min(version, first.get(key, version))
         return first
 
-    def _commits_alone(self, time_us: int) -> bool:
+    def _can_commit_alone(self, time_us: int) -> bool:
         """Return True if the high watermark of a leader alone in the ISR is its log end.
 
         Since 3.7 it is not if ``min.insync.replicas`` is larger (KAFKA-15583).
@@ -359,11 +359,11 @@ class _Replica:
             if version is None or not rules_for(version).truncates_to_high_watermark:
                 continue
             if earlier.name == _LOG and written_before(role, earlier) and written_before(earlier, cut):
-                yield _high_watermark(earlier._replace(high_watermark=earlier.offset))
+                yield _make_mark(earlier._replace(high_watermark=earlier.offset))
 
     # ------------------------------------------------------------------- order
 
-    def _role_before(self, line: Fact) -> tuple[Fact | None, bool]:
+    def _find_role(self, line: Fact) -> tuple[Fact | None, bool]:
         """Return the broker's last role before a line, if it followed, and True if no other role may be in between."""
         at = bisect_left(self._roles_us, line.time_us)
         role = self._roles[at - 1] if at else None
@@ -373,10 +373,10 @@ class _Replica:
                 role = other
             elif not written_before(line, other):
                 certain = False
-        follows = role is not None and _follows(role, self._broker_id)
+        follows = role is not None and _is_following(role, self._broker_id)
         return (role, certain) if follows else (None, False)
 
-    def _number_before(self, mark: Fact, role: Fact) -> int | None:
+    def _find_number(self, mark: Fact, role: Fact) -> int | None:
         """Return the last epoch that the broker certainly had before a mark. None without a line of one."""
         life = self._history.incarnation(role.time_us)
         numbers = [
@@ -398,7 +398,7 @@ class _Replica:
             return True
         return any(written_before(line, load) and written_before(load, mark) for load in self._loads)
 
-    def _lost_by(
+    def _find_loss(
         self, mark: CommitMark, number: int | None, role: Fact, cut: Fact | None
     ) -> tuple[Epoch, tuple[int, Fact]] | None:
         """Return the first epoch after `number`, up to the role's, that begins before a mark but not below its cut.
@@ -422,7 +422,7 @@ class _Replica:
         return begun[-1] if number is None else begun[0]
 
 
-def _is_before(line: Fact, led: Fact) -> bool:
+def _has_nothing(line: Fact, led: Fact) -> bool:
     """Return True if a replica, by the line of its next role, had nothing that a leader alone in the ISR wrote.
 
     Its log ends before that leader's epoch starts; or exactly there, with a high watermark below it: from its start on
@@ -449,6 +449,6 @@ def _is_behind(fact: Fact) -> bool:
     return ends and (fact.offset or 0) < (fact.end_offset or 0)
 
 
-def _follows(role: Fact, broker_id: int) -> bool:
+def _is_following(role: Fact, broker_id: int) -> bool:
     is_told = role.name == "request" and role.leader is not None and role.leader not in (broker_id, NO_LEADER)
     return is_told or role.name == "follower_start"

@@ -52,7 +52,7 @@ def unclean_election(history: FactHistory, epoch: Epoch) -> Unclean | None:
         for fact in (*history.facts[a.METADATA], *history.facts[a.ELECTION])
         if fact.leader_epoch == epoch.number
         and fact.leader is not None
-        and (_is_mark(fact) if fact.kind == a.ELECTION else _begins_recovery(history, fact))
+        and (_is_mark(fact) if fact.kind == a.ELECTION else _is_recovery_start(history, fact))
         and history.incarnation(fact.time_us) == history.incarnation(epoch.first_us or fact.time_us)
     ]
     asked_for = any(fact.kind == a.ELECTION and fact.name is not None for fact in marks)
@@ -76,7 +76,7 @@ def _is_mark(fact: Fact) -> bool:
     return not reassigned and (fact.isr is None or set(fact.isr) == {fact.leader})
 
 
-def _begins_recovery(history: FactHistory, fact: Fact) -> bool:
+def _is_recovery_start(history: FactHistory, fact: Fact) -> bool:
     """Return True if a record marks its leader as recovering (KIP-704), and the record before did not."""
     if fact.detail != a.RECOVERING:
         return False
