@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
+
+from highwater.pipelines.bronze.wrappers.terminals import goes_on, quotes_of
 
 #: What tools end a line with that they cut at the width of a terminal.
 _MARKS = (b">", b"\xe2\x80\xa6", b"...")
 #: Shorter lines are no terminal's width, and longer ones are no terminal's.
 _WIDTHS = range(60, 400)
+#: Widths of mails, with quotes before the lines.
+_MAIL_WIDTHS = range(60, 100)
 _SHARE_MIN = 0.2
 _LINES_MIN = 3
 
@@ -23,6 +28,21 @@ def width_of(lines: Sequence[bytes], has_longer: bool = False) -> int | None:
     ((width, count),) = sizes.most_common(1) or ((0, 0),)
     is_widest = has_longer or width == max(sizes, default=0)
     return width if width in _WIDTHS and is_widest and count >= max(_LINES_MIN, _SHARE_MIN * len(lines)) else None
+
+
+def width_of_words(lines: Sequence[bytes]) -> int | None:
+    """Return the width at which lines were broken between words, in characters. None if they were not."""
+    widths: dict[bytes, list[int]] = defaultdict(list)
+    for line in lines:
+        if b" " in line[len(quotes := quotes_of(line)) :].strip():  # a long word has a line of its own
+            widths[quotes].append(len(line.rstrip().decode(errors="replace")))
+    # A mail and what it quotes are broken at widths of their own.
+    longest = [max(those) for those in widths.values() if len(those) > _LINES_MIN]
+    width = min((each for each in longest if each in _MAIL_WIDTHS), default=None)
+    if width is None or max(longest) not in _MAIL_WIDTHS:
+        return None
+    broken = sum(goes_on(before, line, width) for before, line in pairwise(lines))
+    return width if broken >= max(_LINES_MIN, _SHARE_MIN * len(lines)) else None
 
 
 def cut_lines(lines: Sequence[bytes]) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from highwater.pipelines.bronze.source import BOM
-from highwater.pipelines.bronze.wrappers.terminals import COLUMNS, without_colours
+from highwater.pipelines.bronze.wrappers.terminals import COLUMNS, WORDS, goes_on, without_colours
 
 #: Rows of a table, in which quotes hold line ends. Objects of a JSON document, with the number of objects and arrays
 #: around each. Stanzas, with a pattern of the line that begins one. Lines of a full width with the line behind them.
@@ -32,7 +32,7 @@ def split(blocks: Iterable[bytes], how: str, bytes_max: int, offset: int = 0, li
     """The pieces of a content.
 
     Args:
-        how: `ROWS`, `DOCUMENT` or `COLUMNS` and a number, `STANZA` and a pattern, or nothing for lines.
+        how: `ROWS`, `DOCUMENT`, `COLUMNS` or `WORDS` and a number, `STANZA` and a pattern, or nothing for lines.
         bytes_max: limit of a piece's text; what is beyond it only counts.
         offset: where the first block begins.
         line_no: number of the line that begins there.
@@ -49,6 +49,10 @@ def split(blocks: Iterable[bytes], how: str, bytes_max: int, offset: int = 0, li
         width = int(how.removeprefix(COLUMNS))
         whole = lines(blocks, offset, line_no, bytes_max)
         return _joined(whole, lambda before, _: shown_width(before) != width, bytes_max)
+    if how.startswith(WORDS):
+        width = int(how.removeprefix(WORDS))
+        whole = lines(blocks, offset, line_no, bytes_max)
+        return _joined(whole, lambda before, line: not goes_on(before, line, width), bytes_max)
     return lines(blocks, offset, line_no, bytes_max)
 
 

@@ -9,7 +9,7 @@ from datetime import UTC
 from functools import partial
 from typing import NamedTuple
 
-from highwater.pipelines.bronze.broken_lines import width_of
+from highwater.pipelines.bronze.broken_lines import width_of, width_of_words
 from highwater.pipelines.bronze.layout import Clock, Item, Layout, Parser, RecordHead, Unwrap
 from highwater.pipelines.bronze.layouts.anchors import time_shape
 from highwater.pipelines.bronze.layouts.given import REGEX, given_layout, regex_layout
@@ -24,10 +24,12 @@ from highwater.pipelines.bronze.wrappers.terminals import (
     COLOURS,
     COLUMNS,
     ENTITIES,
+    WORDS,
     columns,
     has_colours,
     has_entities,
     rejoin,
+    words,
 )
 
 #: Steps within steps, colours not counted.
@@ -130,6 +132,8 @@ def step_named(name: str) -> Step:
     kind = name.partition(" ")[0] + " "
     if kind == COLUMNS:
         return columns(int(name.removeprefix(COLUMNS)))
+    if kind == WORDS:
+        return words(int(name.removeprefix(WORDS)))
     return frames.of_name(name) if kind in (frames.FRAME, frames.LINES) else rows.of_name(name)
 
 
@@ -185,8 +189,8 @@ def _within(
 
 
 def _joins(step: Step) -> bool:
-    """Return True if a step joins lines that a terminal broke."""
-    return step.name.startswith(COLUMNS)
+    """Return True if a step joins lines that were broken."""
+    return step.name.startswith((COLUMNS, WORDS))
 
 
 def _steps(lines: Sequence[bytes], depth: int, is_container: bool) -> Iterator[Step]:
@@ -195,6 +199,8 @@ def _steps(lines: Sequence[bytes], depth: int, is_container: bool) -> Iterator[S
         yield from rows.tables(lines)
     if depth == DEPTH_MAX and (width := width_of(lines, has_longer=True)) is not None:
         yield columns(width)
+    if depth == DEPTH_MAX and (width := width_of_words(lines)) is not None:
+        yield words(width)
     if is_container:
         return
     yield from frames.frames(lines)
@@ -231,7 +237,7 @@ def around(chain: Sequence[Step], layout: Layout, order: str = "") -> Layout:
         return layout
     unwrap = layout.unwrap or _as_is
     for step in reversed(chain):
-        unwrap = rejoin(layout, unwrap) if _joins(step) else _both(step.unwrap, unwrap)
+        unwrap = rejoin(layout, unwrap, step) if _joins(step) else _both(step.unwrap, unwrap)
     return replace(
         layout,
         name=WITHIN.join([*([order] if order else []), *(step.name for step in chain), layout.name]),

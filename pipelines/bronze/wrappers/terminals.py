@@ -11,7 +11,10 @@ from highwater.pipelines.bronze.layout import Item, Layout, Unwrap
 from highwater.pipelines.bronze.layouts.anchors import CONTINUATION, is_foreign, time_shape
 from highwater.pipelines.bronze.wrappers.step import Step
 
-COLUMNS = "columns "
+#: Lines that were broken at a width: by a terminal anywhere, by a mail between words.
+COLUMNS, WORDS = "columns ", "words "
+#: Quotes of mails, before a line.
+_QUOTES = re.compile(rb"(?:[>|] ?)*")
 #: Lines in which a record's time stands, if a terminal broke them.
 _BROKEN_MAX = 12
 #: An escape sign that is escaped itself is of a container within.
@@ -63,28 +66,53 @@ def columns(width: int) -> Step:
     return Step(f"{COLUMNS}{width}", _rejoin, pieces=f"{COLUMNS}{width}")
 
 
+def words(width: int) -> Step:
+    """Return the step that joins lines which a mail broke between words, without the quotes before each line."""
+    return Step(f"{WORDS}{width}", _respaced, pieces=f"{WORDS}{width}")
+
+
+def goes_on(before: bytes, line: bytes, width: int) -> bool:
+    """Return True if a line may go on in the next one, whose first word did not fit."""
+    quotes = quotes_of(before)
+    word = line[len(quotes_of(line)) :].split(b" ", 1)[0]
+    is_text = bool(word.strip()) and bool(before[len(quotes) :].strip()) and quotes.strip() == quotes_of(line).strip()
+    return is_text and len(before.rstrip().decode(errors="replace")) + 1 + len(word.decode(errors="replace")) > width
+
+
+def quotes_of(line: bytes) -> bytes:
+    """Return the signs before a line that a mail quotes."""
+    found = _QUOTES.match(line)
+    return b"" if found is None else found[0]
+
+
 def _rejoin(piece: bytes) -> list[Item] | None:
     return [(b"", _line(piece.split(b"\n")), False, 0)]
 
 
-def rejoin(layout: Layout, inner: Unwrap) -> Unwrap:
-    """Return what takes apart lines that a terminal broke. A line of the full width may be whole.
+def _respaced(piece: bytes) -> list[Item] | None:
+    return [(b"", _sentence(piece.split(b"\n")), False, 0)]
+
+
+def rejoin(layout: Layout, inner: Unwrap, step: Step) -> Unwrap:
+    """Return what takes apart lines that were broken. A line of the full width may be whole.
 
     Args:
         inner: takes the frame of a whole line off.
+        step: `columns` or `words`.
     """
+    join = _sentence if step.name.startswith(WORDS) else _line
     parse = layout.parser(UTC) if layout.is_structured else None
 
     def is_begun(before: Sequence[bytes], lines: Sequence[bytes]) -> bool:
         """Return True if lines begin or continue a record, or are of another program and the line before is whole."""
-        own = inner(_line(before)) or [(b"", b"", False, 0)]
-        text = _line(lines[:_BROKEN_MAX])
+        own = inner(join(before)) or [(b"", b"", False, 0)]
+        text = join(lines[:_BROKEN_MAX])
         if parse is not None:
             # A part of an object is none, but one of pairs may be.
             is_whole = parse(own[0][1]) is not None
             return is_whole and (
-                any(inner(_line(lines[:number])) for number in range(1, _BROKEN_MAX))
-                or is_foreign(text, time_shape(_line(before)))
+                any(inner(join(lines[:number])) for number in range(1, _BROKEN_MAX))
+                or is_foreign(text, time_shape(join(before)))
             )
         if any(layout.start.match(item[1]) or CONTINUATION.match(item[1]) for item in inner(text) or ()):
             return True
@@ -99,7 +127,7 @@ def rejoin(layout: Layout, inner: Unwrap) -> Unwrap:
             place += len(line) + 1
             if number < len(lines) and not is_begun(lines[begun:number], lines[number:]):
                 continue
-            items = inner(_line(lines[begun:number]))
+            items = inner(join(lines[begun:number]))
             found += [(name, text, goes_on, at) for name, text, goes_on, _ in items or ()]
             begun, at = number, place
         return found or None
@@ -109,3 +137,7 @@ def rejoin(layout: Layout, inner: Unwrap) -> Unwrap:
 
 def _line(lines: Sequence[bytes]) -> bytes:
     return b"".join(line.removesuffix(b"\r") for line in lines)
+
+
+def _sentence(lines: Sequence[bytes]) -> bytes:
+    return b" ".join(line[len(quotes_of(line)) :].strip(b" \r") for line in lines)

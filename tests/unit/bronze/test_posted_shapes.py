@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from textwrap import TextWrapper
 
 import pytest
 
@@ -205,6 +206,21 @@ def test_signs_before_some_records_are_no_part_of_them(form: str, tmp_path: Path
         (one.time_us, repr(fact)) for one in found.records for fact in one.parsed.facts if one.time_us is not None
     )
     assert facts == Counter(fact for record in records for fact in facts_of(record))
+
+
+@pytest.mark.parametrize(("quotes", "width"), [("", 72), ("> ", 76), (">> ", 72), ("| ", 80)])
+def test_a_mail_that_breaks_lines_between_words_is_read(quotes: str, width: int, tmp_path: Path) -> None:
+    entries, records = entries_of(1)
+    kept = [number for number, (_, text) in enumerate(entries) if "\n" not in text]
+    wrap = TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    lines = [quotes + line for number in kept for line in wrap.wrap(entries[number][1])]
+    text = "From: Jo <jo@a.example>\nSubject: broker 1 is slow\n\nHi all,\nthis is what we have:\n\n"
+    (tmp_path / "mail.txt").write_text(text + "\n".join(lines) + "\n\nAny idea?\n\nJo\n", encoding="utf-8")
+    found = read_folder(tmp_path)
+    facts = Counter(
+        (one.time_us, repr(fact)) for one in found.records for fact in one.parsed.facts if one.time_us is not None
+    )
+    assert facts == Counter(fact for number in kept for fact in facts_of(records[number]))
 
 
 def test_lines_of_one_length_by_chance_are_not_joined(tmp_path: Path) -> None:
