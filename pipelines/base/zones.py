@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
 
 _TEXTS: Final = re.compile(
-    r"(?P<same>^ *\| .*$|(?:--[a-z]+ |\.\.)\d{4}-\S+|\d{4}-\d\d-\d\dT\S+?\.\.\S*|\"[^\"\n]*\")"
+    r"(?P<same>^ *\| .*$|(?:--[a-z]+ |\.\.)\d{4}-\S+|\d{4}-\d\d-\d\dT\S{1,32}?\.\.\S*|\"[^\"\n]*\")"
     r"|^(?P<head>\d{4}-\d\d-\d\d) \(UTC\)\n"
     r"|(?<![\w.:/-])(?:(?P<date>\d{4}-\d\d-\d\d)(?P<gap>\s+))?(?P<clock>\d\d:\d\d:\d\d(?:\.\d{1,6})?)(?![\w/-]|[:,]\d)"
     r"|(?<![\w.:/-])(?P<iso>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?)Z\b"
