@@ -32,8 +32,14 @@ def _glued(text: str, room: int) -> str:
 
 
 def _wrap(text: str, first: str, rest: str) -> list[str]:
-    glued = _glued(text, PROSE_WIDTH - max(len(first), len(rest)))
-    lines = textwrap.wrap(glued, PROSE_WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    room = PROSE_WIDTH - max(len(first), len(rest))
+    last = max(_COMMAND.finditer(text), key=lambda match: match.end(), default=None)
+    if last is not None and last.end() == len(text) and last.start() and len(last[0]) > room:
+        # Too long for a line: a command is copied whole, so it has a line of its own.
+        return [*_wrap(text[: last.start()], first, rest), f"{rest}{last[0]}"]
+    lines = textwrap.wrap(
+        _glued(text, room), PROSE_WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    )
     return [line.replace(_GLUE, " ") for line in lines]
 
 
