@@ -85,10 +85,8 @@ def make_case(seed: int, brokers: Sequence[Sequence[Written]]) -> Case:
     # The layout changes where a broker starts with other settings of its logging.
     is_changed = random.random() < 0.1 and order == ASCENDING and all(is_by_line for _, _, is_by_line in containers)
     cut = random.randint(20, len(records) - 20) if is_changed else len(records)
-    # A mail, a page, a search or a terminal has all of a text in one form.
-    dress = random.choices(("", "quoted", "html", "numbered", "wrapped"), (20, 1, 1, 1, 1))[0]
     texts = [
-        _rendered(random, some, order, containers, is_named and len(several) > 1, dress, parts)
+        _rendered(random, some, order, containers, is_named and len(several) > 1, parts)
         for some in (records[:cut], records[cut:])
         if some
     ]
@@ -119,7 +117,6 @@ def _rendered(
     order: str,
     containers: Sequence[_Container],
     is_named: bool,
-    dress: str,
     parts: list[str],
 ) -> str:
     """Return records in a random layout and frame, and in containers."""
@@ -137,7 +134,7 @@ def _rendered(
         lines = [line._replace(text=frame(line, number)) for number, line in enumerate(lines)]
         described.insert(0, f"frame {of_frame}")
     if not containers:
-        lines = _dressed(random, lines, dress, described)
+        lines = _dressed(random, lines, described)
     for container, of_container, _ in containers:
         lines = [Line("", container(lines), 0)]
         described.insert(0, of_container)
@@ -145,8 +142,9 @@ def _rendered(
     return "\n".join(line.text for line in lines)
 
 
-def _dressed(random: Random, lines: list[Line], kind: str, parts: list[str]) -> list[Line]:
+def _dressed(random: Random, lines: list[Line], parts: list[str]) -> list[Line]:
     """Return lines as a mail, a page, a search or a narrow terminal has them."""
+    kind = random.choices(("", "quoted", "html", "numbered", "wrapped"), (20, 1, 1, 1, 1))[0]
     if kind == "quoted":
         lines = [line._replace(text=f"> {line.text}") for line in lines]
     elif kind == "html":

@@ -111,8 +111,7 @@ def run(seeds: range, folder: Path) -> None:
 
 
 def test_random_logs_are_read_wholly_or_refused(tmp_path: Path) -> None:
-    start = secrets.randbelow(1 << 32)
-    run(range(start, start + CASES), tmp_path)
+    run(range(CASES), tmp_path)
 
 
 @pytest.mark.long
