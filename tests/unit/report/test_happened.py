@@ -67,6 +67,23 @@ def test_each_action_ends_in_a_command_that_can_be_pasted(kind: str, end_time: s
             assert "--bootstrap-server" in words
 
 
+@pytest.mark.parametrize(
+    ("advice", "has_own"),
+    [
+        ("See the lines that prove it: highwater trace finding e5f3179f.", True),
+        ("Move it: kafka-reassign-partitions.sh --bootstrap-server HOST:PORT --list", True),
+        ("See highwater trace finding e5f3179f.", False),
+        ("List them: kafka-topics.sh --bootstrap-server HOST:PORT --list. Then restart broker 1.", False),
+        ("Restart broker 1.", False),
+        ("", False),
+    ],
+)
+def test_an_advice_with_a_command_of_its_own_gets_no_second_one(advice: str, has_own: bool) -> None:
+    incident = sample.incident("isr_shrunk").model_copy(update={"advice": advice})
+    (chain,) = chains([incident])
+    assert (chain.action(has_requests=False) == advice) == has_own
+
+
 @pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
 def test_a_cause_is_one_short_sentence_with_the_words_of_its_incident(kind: str) -> None:
     sentence = EXAMPLES[kind].sentence.split(". ")[0].rstrip(".") + "."
