@@ -112,8 +112,6 @@ _MAJORITY_LOST = Signature(
 _EPOCH = re.compile(r"at (?:old)?[Ee]poch (\d+)")
 _US = re.compile(r"in (\d+) (?:us|microseconds)")
 _IDS = re.compile(r"Still waiting for ZK brokers \[?([\d, ]+)\]?")
-#: A peer tries again at least this often to reach a node, microseconds.
-_STILL_MISSED_US = 15_000_000
 #: Ends of a term by its process.
 _PROCESS_ENDS = ("froze", "shutdown", "died")
 #: Others replace a controller that does not answer after a timeout of this at least, microseconds.
