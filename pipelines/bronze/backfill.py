@@ -24,7 +24,7 @@ class _Unit(NamedTuple):
 
 
 def in_batches(logs: Iterable[Profile], batch_bytes: int) -> list[list[Profile]]:
-    """The logs in batches of about this much text, by their beginnings; what has no time comes first.
+    """Return the logs in batches of about this much text, by their beginnings; what has no time comes first.
 
     A log belongs to where it begins, however long it goes on. Where there is such a place in its second half, a batch
     ends where all of its logs do, so that the next one has no line that is older.
@@ -44,7 +44,7 @@ def in_batches(logs: Iterable[Profile], batch_bytes: int) -> list[list[Profile]]
 
 
 def text_bytes(log: Profile) -> int:
-    """Text of a log that is new."""
+    """Return the text of a log that is new."""
     return log.content_bytes - log.start_offset
 
 
@@ -59,7 +59,7 @@ def _size(units: Iterable[_Unit]) -> int:
 
 
 def _end(units: Sequence[_Unit], size_bytes_min: int) -> int:
-    """How many of the units, at most all but the last, are a batch: the most behind which no line is older."""
+    """Return how many of the units, at most all but the last, are a batch: the most behind which no line is older."""
     end, size_bytes, last_us = len(units) - 1, 0, 0
     for number, (unit, after) in enumerate(pairwise(units), 1):
         size_bytes += unit.size_bytes

@@ -46,7 +46,7 @@ def width_of_words(lines: Sequence[bytes]) -> int | None:
 
 
 def cut_lines(lines: Sequence[bytes]) -> str | None:
-    """What is wrong with lines that a tool cut, and how to have them whole."""
+    """Return what is wrong with lines that a tool cut, and how to have them whole."""
     marked = [line for line in lines if len(line) > _WIDTHS.start and line.rstrip().endswith(_MARKS)]
     whole = [line for line in lines if line.strip()]
     widths = Counter(len(line.decode(errors="replace").rstrip()) for line in marked)
@@ -61,7 +61,7 @@ def cut_lines(lines: Sequence[bytes]) -> str | None:
 
 
 def wrapped_lines(lines: Sequence[bytes]) -> str | None:
-    """What is wrong with lines that a terminal broke where its width ends."""
+    """Return what is wrong with lines that a terminal broke where its width ends."""
     width = width_of(lines)
     if width is None:
         return None

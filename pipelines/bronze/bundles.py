@@ -70,14 +70,14 @@ class Member(NamedTuple):
 
 
 def is_bundle(name: str) -> bool:
-    """Whether a file is a bundle, by its name."""
+    """Return whether a file is a bundle, by its name."""
     return _NAME.fullmatch(name) is not None
 
 
 def members(
     path: str, file: BinaryIO, is_log: Callable[[str], bool], is_asked: Callable[[str], bool] = lambda _: False
 ) -> Iterator[Member]:
-    """The logs of a bundle, in the order in which they stand in it.
+    """Yield the logs of a bundle, in the order in which they stand in it.
 
     Args:
         path: of the bundle.
@@ -200,7 +200,7 @@ def _problem_of(damage: Exception) -> str:
 
 
 def _label(path: str, name: str) -> str:
-    """The address of a member: no part of it leads out of the bundle, and a terminal shows it as it is."""
+    """Return the address of a member: no part of it leads out of the bundle, and a terminal shows it as it is."""
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
     plain = "/".join(parts).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return path + MEMBER + "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in plain)
@@ -245,7 +245,7 @@ class _Header(tarfile.TarInfo):
             raise DamagedError(TRUNCATED if len(buf) < tarfile.BLOCKSIZE else CORRUPT) from error
 
     def _proc_member(self, archive: Any) -> Any:
-        """What tarfile does with a header, which may ask it to hold as much as it likes. Made to be overridden."""
+        """Return a header of a member, refusing to hold as much as it asks for. Overrides a method of `tarfile`."""
         if self.type == tarfile.GNUTYPE_SPARSE:
             self._sparse()
         if self.type in _HELD and self.size > _HEADER_BYTES_MAX:
@@ -283,7 +283,7 @@ def _tar_members(path: str, file: Readable) -> Iterator[Member]:
 
 
 def _link(path: str, name: str, target: str) -> Member:
-    """A link, which leads where its text says: only an address within the bundle is looked at."""
+    """Return the member of a link, which is not followed, with the address of its target within the bundle."""
     problem = "is a link, which is not followed in a bundle: pack the file itself"
     return Member(_label(path, name), None, problem, _label(path, posixpath.normpath(target)))
 

@@ -53,12 +53,12 @@ class Owned(NamedTuple):
 
     @property
     def place(self) -> tuple[str, int | None, str, str]:
-        """What stays the same when the file is written anew or copied elsewhere."""
+        """Return the part of a file's identity that stays when the file is written again or copied."""
         name = "" if self.file.is_metadata else self.file.name
         return self.owner.cluster_id, self.owner.broker_id, self.owner.directory, name
 
     def file_id(self, stored: str) -> str:
-        """Id of a content of this file.
+        """Return the id of a content of this file.
 
         Args:
             stored: SHA-256 of the file as stored, in hex.
@@ -73,7 +73,7 @@ Unit = tuple[tuple[Owned, ...], ...]
 
 
 def units(files: Iterable[Owned]) -> list[Unit]:
-    """Files by what has to be read together."""
+    """Return files by what has to be read together."""
     places: dict[tuple[Any, ...], dict[tuple[str, ...], list[Owned]]] = {}
     for owned in files:
         # Two copies of one metadata log are two logs: their segments need not fit together.
@@ -115,7 +115,7 @@ class FileReader:
                 yield from self._file(files[0])
 
     def rest(self) -> Batches:
-        """What did not fill a blob."""
+        """Return the rows that did not fill a blob."""
         return self._tables.rest()
 
     def _look(self, log: Sequence[Owned]) -> Iterator[_StoredFile]:
@@ -225,7 +225,7 @@ class FileReader:
 
 
 def entries(kind: str, blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]:
-    """Entries of a text file of this kind."""
+    """Yield entries of a text file of this kind."""
     plain = kind.removesuffix(_LEFTOVER)
     if plain in OFFSET_CHECKPOINTS:
         return offset_checkpoint(blocks)

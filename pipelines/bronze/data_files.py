@@ -125,7 +125,7 @@ def _remove_unregistered(lake: Lake, known: Set[str], runs: Set[str]) -> None:
 
 
 def _owners(lake: Lake, files: Sequence[DataFile], inputs: Sequence[str], folders: Folders) -> dict[str, Owner]:
-    """Owners of data directories."""
+    """Return owners of data directories."""
     by_data_dir = {data_dir: _properties(data_dir) for data_dir in {file.data_dir for file in files}}
     registered = lake.rows(LOG_FILES, "path", "cluster_id", "broker_id", "logged_cluster_id").to_pylist()
     logs = [OwnedLog(row["path"], row["cluster_id"], row["broker_id"]) for row in registered]
@@ -144,7 +144,7 @@ def _owners(lake: Lake, files: Sequence[DataFile], inputs: Sequence[str], folder
 
 
 def _properties(data_dir: str) -> tuple[int | None, str | None, str | None]:
-    """Broker, cluster and directory id that ``meta.properties`` tells; what is wrong with it, its rows tell."""
+    """Return the broker, cluster and directory id of ``meta.properties``; its rows show what is wrong with it."""
     for name in (META_PROPERTIES, f"{META_PROPERTIES}.gz"):
         try:
             with open_file(f"{data_dir}/{name}") as file:

@@ -41,7 +41,7 @@ class DamagedError(Exception):
         self.what = what
 
     def in_words(self, codec: str, given: int) -> str:
-        """What is wrong and what to do."""
+        """Return what is wrong and what to do."""
         if self.what == BLOWN_UP:
             return f"{codec} of more than {RATIO_MAX} times its size, which no log is: not read beyond {given} bytes"
         return f"{self.what} {codec} after {given} bytes of content: copy the file again"
@@ -51,7 +51,7 @@ TRUNCATED, CORRUPT, BLOWN_UP = "truncated", "corrupt", "blown up"
 
 
 def codec_of(beginning: bytes) -> str | None:
-    """The compression of a file that begins like this."""
+    """Return the compression of a file that begins like this."""
     for magic, codec in _MAGIC:
         if beginning.startswith(magic):
             return codec
@@ -59,7 +59,7 @@ def codec_of(beginning: bytes) -> str | None:
 
 
 def inflate(codec: str, read: Read, block_bytes: int) -> Iterator[bytes]:
-    """The content in blocks.
+    """Yield the content in blocks.
 
     Args:
         read: gives the next compressed bytes, up to as many as it is asked for, and none at the end.
@@ -125,7 +125,7 @@ class BlockFile:
 
 
 def _gzip(read: Read, block_bytes: int) -> Iterator[bytes]:
-    """One or more gzip members."""
+    """Yield one or more gzip members."""
     inflater = zlib.decompressobj(wbits=31)
     while data := read(COMPRESSED_BLOCK_BYTES):
         while data:
@@ -153,7 +153,7 @@ def _gzip(read: Read, block_bytes: int) -> Iterator[bytes]:
 
 
 def _salvage(inflater: zlib._Decompress, data: bytes, block_bytes: int) -> Iterator[bytes]:
-    """What ``data`` decompresses to before its damage, byte by byte."""
+    """Yield what ``data`` decompresses to before its damage, byte by byte."""
     held: list[bytes] = []
     size = 0
     for position in range(len(data)):
@@ -174,7 +174,7 @@ def _salvage(inflater: zlib._Decompress, data: bytes, block_bytes: int) -> Itera
 
 
 def _streams(make: Callable[[], Any], read: Read, block_bytes: int) -> Iterator[bytes]:
-    """One or more streams of bzip2 or xz."""
+    """Yield one or more streams of bzip2 or xz."""
     inflater = make()
     while data := read(COMPRESSED_BLOCK_BYTES):
         while data or not (inflater.eof or inflater.needs_input):
@@ -207,7 +207,7 @@ class _Input:
 
 
 def _arrow(codec: str, read: Read, block_bytes: int) -> Iterator[bytes]:
-    """One or more frames of a codec that Arrow has."""
+    """Yield one or more frames of a codec that Arrow has."""
     stream = pa.CompressedInputStream(pa.PythonFile(_Input(read), mode="r"), codec)
     held: list[bytes] = []
     size = 0

@@ -116,7 +116,7 @@ def _no_folder(unreadable: list[tuple[str, str]], error: OSError) -> None:
 
 
 def is_log(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
-    """Whether a file of a folder or a bundle is taken for a log, by its name and the patterns of `discover`."""
+    """Return whether a file of a folder or a bundle is taken for a log, by its name and the patterns of `discover`."""
     if _SEGMENT.fullmatch(name) or any(fnmatchcase(name, pattern) for pattern in exclude):
         return False
     if any(fnmatchcase(name, pattern) for pattern in include if pattern != ANYTHING):

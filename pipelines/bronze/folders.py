@@ -38,7 +38,7 @@ class Folders:
     said: tuple[tuple[tuple[str, ...], Folder], ...] = ()
 
     def of(self, path: str) -> Folder:
-        """What is said of the innermost folder of a file; of two patterns the longer one."""
+        """Return the settings of the innermost folder of a file; of two patterns those of the longer one."""
         parts = [part.removesuffix("!") for part in PurePath(path).parent.parts] if self.said else []
         fitting = [
             (len(patterns), sum(map(len, patterns)), number)
@@ -49,7 +49,7 @@ class Folders:
 
 
 def folders_of(said: Mapping[str, Folder]) -> Folders:
-    """What is said of folders by path or URI; a relative path is one of the working directory, a bundle is a folder.
+    """Return settings of folders by path or URI; a relative path is in the working directory, a bundle is a folder.
 
     Raises:
         InputError: one is a URI that is not supported.

@@ -137,13 +137,15 @@ class Hints:
 
     @property
     def version(self) -> str | None:
-        """The broker's version: the last that a start of it follows; else the last, where no client wrote a line."""
+        """Return the broker's version: the last that a start of it follows; else the last, where no client wrote a
+        line.
+        """
         named = self.started or ([] if self.kinds[CLIENT] else self.versions)
         return named[-1] if named else None
 
     @property
     def is_clients(self) -> bool:
-        """A client of Kafka wrote the file, and no broker a line of it."""
+        """Return whether a client of Kafka wrote the file, and no broker a line of it."""
         return self.kinds[CLIENT] > 0 and not self.brokers and not any(self.kinds[kind] for kind in KINDS)
 
     def _observe_extent(self, head: RecordHead) -> None:
@@ -175,7 +177,7 @@ class Hints:
 
 
 def own_broker(head: RecordHead) -> int | None:
-    """The broker that a record says wrote it; None of one that does not."""
+    """Return the broker that a record says wrote it; None of one that does not."""
     message, kind = head.message, kind_of_logger(head.logger or "")
     if kind == "kafka-request":
         return None
@@ -201,7 +203,7 @@ def _id_of(match: re.Match[bytes] | None) -> int | None:
 
 
 def address(text: str) -> str:
-    """``host:port`` in one spelling: IPv6 is bracketed and short in listeners, bare and long in connections."""
+    """Return ``host:port`` in one spelling: IPv6 is bracketed and short in listeners, bare and long in connections."""
     host, _, port = text.rpartition(":")
     host = host.strip("[]")
     try:
@@ -220,7 +222,7 @@ def kind_of_logger(logger: str) -> str:
 
 
 def kind_of_name(path: str) -> tuple[str | None, str]:
-    """The kind of file that its name stands for, and what the name has in front of it (``broker1-``)."""
+    """Return the kind of file that its name stands for, and what the name has in front of it (``broker1-``)."""
     if source := source_of(path):
         # Lines of one source in a file of several: nothing beside them is of the same source.
         return None, source
@@ -238,7 +240,7 @@ def is_appender(path: str) -> bool:
 
 
 def kind_of(path: str, kinds: Counter[str]) -> str:
-    """The kind of a file: what its name says if the content does not contradict, else what the content says."""
+    """Return the kind of a file: what its name says if the content does not contradict, else what the content says."""
     named, _ = kind_of_name(path)
     total = sum(kinds.values())
     if not total:
@@ -261,7 +263,7 @@ def kind_of(path: str, kinds: Counter[str]) -> str:
 
 
 def decide(votes: Counter[int]) -> tuple[int | None, str | None]:
-    """The id that the votes agree on, or None with the reason."""
+    """Return the id that the votes agree on, or None with the reason."""
     if not votes:
         return None, None
     top, count = votes.most_common(1)[0]

@@ -221,7 +221,7 @@ def ingest_batches(
 
 
 def _unless_expired(item: Profile, closed_us: int) -> Profile:
-    """A file of which all days are closed is registered, so that it is not opened again, and nothing of it is read."""
+    """Return a file all of whose days are closed as expired: it is registered, and not opened again."""
     if item.last_us is None or item.last_us >= closed_us:
         return item
     ended, closed = instant(item.last_us), instant(closed_us)
@@ -246,7 +246,7 @@ def _logs(opened: Iterable[Profile | Unread], id_of: Mapping[str, str]) -> dict[
 def _profile(
     spark: SparkSession, sizes: Mapping[str, int], register: Rows, config: IngestConfig
 ) -> tuple[list[Profile], list[Unread]]:
-    """Profiles of the files that are not known by their bytes, and the others, each sorted by path."""
+    """Return profiles of the files that are not known by their bytes, and the others, each sorted by path."""
     known = frozenset(row["sha256"] for row in register)
     hashed = known_files(sizes, known) if sum(sizes.values()) <= HASHED_HERE_BYTES_MAX else {}
     known_before = [Unread(path, sha, None) for path, sha in hashed.items()]
@@ -272,7 +272,9 @@ def _profile(
 
 
 def _marks(register: Rows) -> dict[str, list[tuple[int, str]]]:
-    """Length and content id of known plain files by folder: a log that is being written is plain, and stays there."""
+    """Return the length and content id of known plain files by folder: a log that is being written is plain, and stays
+    there.
+    """
     marks: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for row in register:
         content_id = row["sha256"][: len(row["file_id"])]
@@ -365,7 +367,7 @@ def _file_of(log: Profile) -> str:
 
 
 def _with_lines(lake: Lake, file_ids: Sequence[str], registered: Set[str]) -> set[str]:
-    """Which of these files have lines in the lake: all of theirs, see the module."""
+    """Return files with lines in the lake: all of theirs, see the module."""
     if not file_ids or not lake.has_rows(LOG_LINES):
         return set()
     since_then = lake.added_until(LOG_LINES, registered.__contains__)

@@ -38,7 +38,7 @@ class ReadLog(NamedTuple):
 
 
 def stat(path: str) -> Stat | None:
-    """Size and time of a file; None if it is gone."""
+    """Return the size and time of a file; None if it is gone."""
     store, place = store_of(path), place_of(path)
     try:
         return Stat(store.size_bytes(place), round(store.modified_ms(place) * 1000))
@@ -49,7 +49,7 @@ def stat(path: str) -> Stat | None:
 def unchanged(
     stats: Mapping[str, Stat | None], entries: Iterable[ReadLog], registered: Mapping[str, str], patterns: str = ""
 ) -> dict[str, list[tuple[str, str]]]:
-    """Files that are as they were: name of each log in them, with the hash by which the register has it.
+    """Return files that are as they were: name of each log in them, with the hash by which the register has it.
 
     Args:
         stats: of the files at hand.
@@ -82,7 +82,7 @@ def updated(
     looked_us: int,
     patterns: str = "",
 ) -> list[ReadLog]:
-    """The entries after a run.
+    """Return the entries after a run.
 
     Args:
         stats: of files as they were before they were read.

@@ -61,7 +61,7 @@ class Layout:
         return self.name.endswith("}")
 
     def parser(self, zone: tzinfo) -> Parser:
-        """A parser of this layout's records: whole text in, `RecordHead` or None if it does not fit."""
+        """Return a parser of this layout's records: whole text in, `RecordHead` or None if it does not fit."""
         return self.make(Clock(zone))
 
 
@@ -80,7 +80,7 @@ class Clock:
             self.seconds.clear()
 
     def read(self, text: bytes) -> int:
-        """Microseconds since the epoch of ``2026-11-20 15:33:21,101`` and its like; ValueError if it is no time."""
+        """Return microseconds since the epoch of ``2026-11-20 15:33:21,101`` and such; ValueError for other text."""
         second = self.seconds.get(text[:19])
         if second is None:
             second = self._second(text[:19])
@@ -98,7 +98,7 @@ class Clock:
     def remember(
         self, text: bytes, moment: tuple[int, int, int, int, int, int], offset: timedelta | None = None
     ) -> int:
-        """The microseconds of a second, which ``text`` is known by from now on; ValueError if there is none.
+        """Return the microseconds of a second, which ``text`` is known by from now on; ValueError if there is none.
 
         Args:
             offset: from UTC; None: that of the configured zone.
@@ -111,7 +111,7 @@ class Clock:
         return micros
 
     def _general(self, text: bytes, second: int) -> int:
-        """Other lengths: no fraction, micro- or nanoseconds, a zone at the end."""
+        """Return the time of a text of another length: no fraction, micro- or nanoseconds, a zone at the end."""
         rest = text[19:]
         digits = 0
         while digits + 1 < len(rest) and rest[digits + 1 : digits + 2].isdigit():

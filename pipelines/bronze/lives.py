@@ -49,7 +49,9 @@ class LifeWatch:
             self._is_mixed = True
 
     def lives(self) -> tuple[FileLife, ...]:
-        """The lives of several brokers, one after the other; none of a file of one broker, or of several at a time."""
+        """Return the lives of several brokers, one after the other; none of a file of one broker, or of several at a
+        time.
+        """
         lives = _merged(self._lives)
         brokers = [life.broker_id for life in lives]
         is_told = not self._is_mixed and len(lives) > 1 and None not in brokers and len(set(brokers)) == len(brokers)
@@ -57,7 +59,7 @@ class LifeWatch:
 
 
 def _merged(lives: Iterable[FileLife]) -> list[FileLife]:
-    """Without starts that change nothing; the first life begins with the file."""
+    """Return lives without starts that change nothing; the first life begins with the file."""
     merged: list[FileLife] = []
     for life in lives:
         if not merged or life.broker_id not in (None, merged[-1].broker_id):

@@ -54,7 +54,7 @@ def told_apart(logs: Iterable[FileEvidence]) -> list[tuple[str, str]]:
 
 
 def _is_one(logs: Sequence[FileEvidence], others: Sequence[FileEvidence]) -> bool | None:
-    """Whether addresses show that two folders are of one broker, or of two; None: they show neither."""
+    """Return whether addresses show that two folders are of one broker, or of two; None: they show neither."""
     listeners, other_listeners = (frozenset().union(*(log.listeners for log in part)) for part in (logs, others))
     locals_, other_locals = (frozenset().union(*(log.locals for log in part)) for part in (logs, others))
     if listeners & other_listeners or locals_ & other_locals:

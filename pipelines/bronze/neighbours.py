@@ -57,7 +57,7 @@ class FileEvidence:
     is_named: bool = False  #: its cluster is told by the configuration, which speaks of this folder and of no other
 
     def in_cluster(self, name: str) -> FileEvidence:
-        """The evidence of a file in a folder that has a name; an empty one changes nothing."""
+        """Return the evidence of a file in a folder that has a name; an empty one changes nothing."""
         return replace(self, cluster=name, is_named=True) if name else self
 
     def is_beside(self, other: FileEvidence) -> bool:
@@ -90,7 +90,7 @@ def evidence(
     lives: Sequence[FileLife] = (),
     last_us: int | None = None,
 ) -> FileEvidence:
-    """What a file's own lines tell; those of a client tell nothing of a broker.
+    """Return the evidence of a file's own lines; those of a client show nothing of a broker.
 
     Args:
         lives: brokers that wrote it one after the other, if several did.
@@ -127,7 +127,7 @@ def evidence(
 
 
 def resolve(files: Sequence[FileEvidence]) -> dict[str, Identity]:
-    """Identities of the new files, by path; the others only give evidence."""
+    """Return identities of the new files, by path; the other files only give evidence."""
     known = _with_clusters(files)
     known = _with_listeners(known)
     known = _with_names(_with_folders(known))
@@ -138,7 +138,7 @@ def resolve(files: Sequence[FileEvidence]) -> dict[str, Identity]:
 
 
 def named(identity: Identity, cluster: str) -> Identity:
-    """The identity, in a cluster that somebody names where nothing tells one."""
+    """Return the identity, in a cluster that a user names where no line names one."""
     if identity.cluster_id != UNKNOWN_CLUSTER:
         return identity
     problem = None if identity.problem == _CLUSTER_UNTOLD else identity.problem
@@ -146,7 +146,7 @@ def named(identity: Identity, cluster: str) -> Identity:
 
 
 def folders(path: str) -> Iterator[str]:
-    """The folders that a file is in, innermost first."""
+    """Yield the folders that a file is in, innermost first."""
     return (str(parent) for parent in PurePath(path).parents)
 
 
@@ -267,7 +267,7 @@ def _are_two(file: FileEvidence, other: FileEvidence) -> bool:
 def _with_brokers(
     files: Sequence[FileEvidence], broker_of: Callable[[FileEvidence], int | None], source: str
 ) -> list[FileEvidence]:
-    """The files, with brokers where nothing tells who wrote one, and a broker may have."""
+    """Return the files, with brokers for those whose writer may be a broker and is not shown."""
     known = []
     for file in files:
         is_asked = file.broker is None and not file.brokers and file.problem is None and file.kind != OTHER
@@ -291,7 +291,7 @@ class _Starts:
                 self._modes[file.cluster, file.broker].add(file.mode)
 
     def version(self, file: FileEvidence) -> str | None:
-        """The version told last before the file begins, else the first one told after it."""
+        """Return the version named last before the file begins, else the first one named after it."""
         if file.version or file.broker is None:
             return file.version
         versions = sorted(self._versions[file.cluster, file.broker])

@@ -58,11 +58,11 @@ class HowRead:
     log_format: str = ""  #: as in `pipelines.bronze.profile.profile`
 
     def zone_of(self, path: str) -> str:
-        """IANA name of the zone of a file's times."""
+        """Return IANA name of the zone of a file's times."""
         return self.folders.of(path).timezone or self.timezone
 
     def is_log(self, name: str) -> bool:
-        """Whether a member of a bundle is taken, as a file of a folder is."""
+        """Return whether a member of a bundle is taken, as a file of a folder is."""
         return is_log(name, self.include, self.exclude)
 
     def is_asked(self, path: str) -> bool:
@@ -118,7 +118,7 @@ def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> It
 
 
 def span_of(item: Profile, identity: Identity) -> FileSpan:
-    """What is read of a file in the second pass."""
+    """Return the part of a file that the second pass reads."""
     # What its lines say of their writer was for the driver alone.
     log = replace(item, hints=Hints())
     return FileSpan(log, identity.cluster_id, identity.broker_id, is_shared=bool(identity.broker_ids))
@@ -133,7 +133,7 @@ def units_of(spans: Iterable[FileSpan]) -> list[list[FileSpan]]:
 
 
 def batches(readings: Sequence[FileSpan], how: HowRead) -> Iterator[pa.RecordBatch]:
-    """Rows of a file or of a range of it, of several sources of one file, or of several members of one bundle.
+    """Yield rows of a file or of a range of it, of several sources of one file, or of several members of one bundle.
 
     Raises:
         FileChangedError: one of them is no longer what was profiled.
@@ -157,7 +157,7 @@ def batches(readings: Sequence[FileSpan], how: HowRead) -> Iterator[pa.RecordBat
 
 
 def nothing_readable(paths: Sequence[str | os.PathLike[str]], items: Sequence[Profile | Unread]) -> InputError:
-    """The error of an input without any text."""
+    """Return the error of an input without any text."""
     where = paths[0]
     if len(items) == 1:
         return InputError(items[0].path, "is not a broker's log", items[0].problem or "name a log file")

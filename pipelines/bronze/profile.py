@@ -78,13 +78,13 @@ class Profile:
 
 
 def stored_sha256(path: str) -> str:
-    """SHA-256 of a file as stored, in hex."""
+    """Return SHA-256 of a file as stored, in hex."""
     with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def known_files(paths: Iterable[str], known: frozenset[str]) -> dict[str, str]:
-    """Those of the files whose bytes are known, with their hash; one that cannot be read is not known."""
+    """Return those of the files whose bytes are known, with their hash; one that cannot be read is not known."""
     hashes = {}
     for path in paths if known else ():
         with suppress(OSError):

@@ -46,17 +46,17 @@ class Custody(NamedTuple):
     released: Mapping[str, str]  #: the latest release of each file that was ever released
 
     def batch_of(self, file_id: str, run_id: str) -> str:
-        """The batch that a file's rows come with: its ingest, or its release if that was later."""
+        """Return the batch that a file's rows come with: its ingest, or its release if that was later."""
         return max(run_id, self.released.get(file_id, run_id))
 
 
 def custody(lake: Lake) -> Custody:
-    """What ``quality.quarantined_files`` says; costs nothing as long as no file was ever quarantined."""
+    """Return what ``quality.quarantined_files`` says; costs nothing as long as no file was ever quarantined."""
     return custody_of(lake.rows(QUARANTINED_FILES, *QUARANTINED_FILES.column_names).to_pylist())
 
 
 def batches_without(lake: Lake, file_ids: Set[str]) -> set[str]:
-    """Batches of log files that brought none of these."""
+    """Return batches of log files that brought none of these."""
     state = custody(lake)
     register = lake.rows(LOG_FILES, "file_id", "run_id")
     with_any: set[str] = set()
@@ -67,7 +67,7 @@ def batches_without(lake: Lake, file_ids: Set[str]) -> set[str]:
 
 
 def custody_of(rows: Iterable[Mapping[str, Any]]) -> Custody:
-    """`custody` of the table's rows."""
+    """Return `custody` of the table's rows."""
     steps: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         steps[row["file_id"]].append(row)
@@ -84,7 +84,7 @@ def custody_of(rows: Iterable[Mapping[str, Any]]) -> Custody:
 
 
 def quarantined(lake: Lake) -> tuple[Quarantined, ...]:
-    """Every file in quarantine, by path: what an audit goes without."""
+    """Return every file in quarantine, by path."""
     rows = sorted(custody(lake).quarantined.values(), key=lambda row: (row["path"], row["file_id"]))
     return tuple(Quarantined(row["file_id"], row["path"], _problem(row)) for row in rows)
 

@@ -46,7 +46,7 @@ class RangeCutter:
         self._block_start = 0
 
     def tap(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """Hands the blocks on. What is proposed before the next one is asked for is a place in the last one."""
+        """Yield the blocks. A place proposed before the next block is in the last one."""
         for block in blocks:
             self._block = block
             yield block
@@ -54,13 +54,13 @@ class RangeCutter:
             self._block_start += len(block)
 
     def ranges(self) -> tuple[ByteRange, ...]:
-        """The ranges of all that was read; none if it is not longer than one."""
+        """Return the ranges of the text that was read; none if it is not longer than one."""
         ranges = [part for part in (*self._ranges, self._under_way) if part.start < part.end]
         return tuple(ranges) if len(ranges) > 1 else ()
 
     @property
     def due_at(self) -> int:
-        """The first place that may be proposed."""
+        """Return the first place that may be proposed."""
         return self._under_way.start + self._range_bytes
 
     def propose(self, start: int, line_no: int) -> None:
@@ -103,7 +103,7 @@ class StartCutter(RangeCutter):
         self._lines = 0
 
     def tap(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """Hands the blocks on."""
+        """Yield the blocks."""
         before = held = b""  # what was gone through last, and what was not yet
         ahead_bytes = 0 if self._tail is None else 2 * record_ends.FAR_BYTES
         for block in blocks:
@@ -156,7 +156,7 @@ class RangeReader:
         return self._checksum == self._part.checksum
 
     def blocks(self) -> Iterator[bytes]:
-        """The bytes of the range in blocks; fewer if the file has become shorter."""
+        """Yield the bytes of the range in blocks; fewer if the file has become shorter."""
         self._file.seek(self._part.start)
         left = self._part.end - self._part.start
         while block := self._file.read(min(left, BLOCK_BYTES)):

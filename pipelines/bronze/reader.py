@@ -372,7 +372,7 @@ class _Reader:
             yield key(), held
 
     def _line(self, stream: _Stream, cut: bool = False) -> Iterator[tuple[bytes, RawRecord]]:
-        """A logged line is whole: it begins a record, or belongs to the one before it."""
+        """Yield a whole logged line: it begins a record, or belongs to the one before it."""
         line, before = stream.line, stream.record
         if line is None:
             return

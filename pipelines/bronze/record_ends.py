@@ -76,22 +76,22 @@ class RecordEnds:
 
     @property
     def is_odd(self) -> bool:
-        """A record with no logger or with several is held."""
+        """Return whether a record with no logger or with several is held."""
         return bool(self._odd)
 
     @property
     def is_open(self) -> bool:
-        """A record without a logger is held."""
+        """Return whether a record without a logger is held."""
         return any(not loggers for _, loggers in self._odd)
 
     def release(self) -> list[RawRecord]:
-        """All records, where what follows is known to be of single lines for long."""
+        """Return all records, once the lines that follow are single ones for long."""
         released = self.records[:]
         self.records.clear()
         return released
 
     def take(self, is_last: bool = False) -> list[RawRecord]:
-        """Records that are settled: all, if no others follow."""
+        """Return settled records: all, if no others follow."""
         if self._odd:
             self._settle(is_last)
         count = len(self.records)
@@ -187,7 +187,8 @@ def can_hold_value(parse: Parser | None, text: bytes) -> bool:
 
 
 def are_plain(before: bytes, after: bytes, starts: re.Pattern[bytes], tail: re.Pattern[bytes]) -> bool:
-    """Whether all records that begin near a place end as records do, so that none before it bears on one behind.
+    """Return whether all records that begin near a place end as records do, so that no earlier record affects a later
+    one.
 
     Args:
         before: up to `FAR_BYTES` of what stands before the place, at which a record starts.

@@ -32,7 +32,7 @@ class Sources:
         self._block = b""
 
     def tap(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """Hands the blocks on, and says to whoever counts that there is the next one."""
+        """Yield the blocks, and count the next one."""
         for block in blocks:
             self._block = block
             for watch in self._of.values():
@@ -40,7 +40,7 @@ class Sources:
             yield block
 
     def of(self, source: bytes | None) -> RecordWatch:
-        """Who counts the records of a source; None is what stands in no wrapper."""
+        """Return the counter of a source's records; None for lines without a wrapper."""
         watch = self._of.get(source)
         if watch is None:
             watch = self._of[source] = RecordWatch(Hints(), self._layout, self._zone)
@@ -113,7 +113,7 @@ class RecordWatch:
         self._offset += len(block)
 
     def _requests(self) -> bool:
-        """Request logs say nothing but addresses, and those all the time."""
+        """Return whether request logs have nothing but addresses, and these all the time."""
         return self.hints.kinds["kafka-request"] > sum(self.hints.kinds.values()) / 2
 
     def count(self, record: RawRecord) -> None:
@@ -177,14 +177,14 @@ class RecordWatch:
         self.last_us = last_us if last_us is not None or self._settled is None else self._time_us(self._settled)
 
     def passages(self) -> list[Passage]:
-        """What was seen of repeated hours; whether the file ends there its last record tells."""
+        """Return passages of repeated hours; the last record shows whether the file ends in one."""
         last_us = self._time_us(self._last) if self._last is not None and self._hours else None
         if self._last is not None and last_us is not None:
             self._see(self._last, last_us)
         return self._watch.passages()
 
     def kafka_records(self) -> int:
-        """Records of Kafka's loggers, one at least if any that was asked is; all if none could be asked."""
+        """Return records of Kafka's loggers: at least one if any asked logger is, all if none could be asked."""
         asked = sum(self.hints.kinds.values())
         if not asked:
             return self.records if self._parse is not None else 0
@@ -192,7 +192,7 @@ class RecordWatch:
         return max(1, self._good * kafka // asked) if kafka else 0
 
     def _time_us(self, record: RawRecord) -> int | None:
-        """Time of a whole record, if it can be one."""
+        """Return the time of a whole record, if it can be one."""
         head = self._parse(record.text) if self._parse else None
         return head.time_us if head and is_possible(head.time_us) else None
 

@@ -36,7 +36,8 @@ class LoggedBroker:
 def identify(
     new: Sequence[Profile], known: Sequence[Unread], register: Rows, said: Folders = NO_FOLDERS, cluster: str = ""
 ) -> tuple[dict[str, Identity], list[tuple[str, str]]]:
-    """Identities of the new files, and problems: of files that are already in the lake, and of brokers of one id.
+    """Return identities of the new files, and problems: of files that are already in the lake, and of brokers of one
+    id.
 
     Args:
         said: clusters by folder.
@@ -81,14 +82,14 @@ def identify(
 
 
 def _rows_by_content(register: Rows) -> Callable[[Unread], Row]:
-    """The row of a known file: that of its source, if several are mixed in it."""
+    """Return the row of a known file: that of its source, if several are mixed in it."""
     of_source = {(row["sha256"], source_of(row["path"])): row for row in register}
     of_file = {row["sha256"]: row for row in register}
     return lambda item: of_source.get((item.sha256, source_of(item.path))) or of_file[item.sha256 or ""]
 
 
 def of_sources(items: Iterable[Unread], register: Rows) -> Iterator[Unread]:
-    """The items, each source by itself of a known file in which the lines of several are mixed."""
+    """Yield the items, each source by itself of a known file in which the lines of several are mixed."""
     sources: dict[str, set[str]] = defaultdict(set)
     for row in register:
         source = source_of(row["path"])
@@ -107,7 +108,7 @@ def _evidence(item: Profile) -> FileEvidence:
 
 
 def _told_apart(new: Sequence[Profile], identities: Mapping[str, Identity], register: Rows) -> list[tuple[str, str]]:
-    """`told_apart` of the files of no known cluster."""
+    """Return `told_apart` of the files of no known cluster."""
     logs = [
         replace(_evidence(item), broker=identities[item.path].broker_id)
         for item in new
@@ -122,7 +123,7 @@ def _told_apart(new: Sequence[Profile], identities: Mapping[str, Identity], regi
 
 
 def _stored_evidence(row: Row, path: str, said: Folders) -> FileEvidence:
-    """Evidence of a file that an earlier run read. What was itself learnt from a folder is no evidence."""
+    """Return the evidence of a file that an earlier run read. What was itself learnt from a folder is no evidence."""
     is_by_lines = row["broker_id_source"] in BY_LINES
     return FileEvidence(
         path=path,
@@ -140,7 +141,7 @@ def _stored_evidence(row: Row, path: str, said: Folders) -> FileEvidence:
 
 
 def _changes(files: Sequence[FileEvidence], register: Rows) -> list[tuple[str, str]]:
-    """Files of the lake without an owner whose owner the new files tell."""
+    """Return files of the lake without an owner whose owner the new files show."""
     lost = {row["path"] for row in register if row["broker_id"] is None and row["layout"] is not None}
     asked = [replace(file, new=not file.new and file.path in lost) for file in files]
     if not any(file.new for file in asked):
@@ -153,7 +154,7 @@ def _changes(files: Sequence[FileEvidence], register: Rows) -> list[tuple[str, s
 
 
 def in_their_pass(new: Mapping[str, Profile], register: Rows, zone_of: Callable[[str], str]) -> dict[str, Profile]:
-    """The profiles, with the pass in which lines of a repeated hour are read.
+    """Return the profiles, with the pass in which lines of a repeated hour are read.
 
     Args:
         new: by content id.
@@ -220,7 +221,7 @@ def file_row(item: Profile, identity: Identity, run_id: str) -> dict[str, Any]:
 
 
 def brokers(identities: Iterable[Identity], known: Sequence[Unread], register: Rows) -> tuple[LoggedBroker, ...]:
-    """Brokers of the new and the known files; of several versions the highest as text."""
+    """Return brokers of the new and the known files; of several versions the highest as text."""
     row_of = _rows_by_content(register)
     sightings = [
         (item.cluster_id, broker, item.kafka_version, item.mode)

@@ -42,12 +42,12 @@ class Repeat(NamedTuple):
 
     @property
     def end_us(self) -> int:
-        """Instant at which the second pass ends."""
+        """Return the instant at which the second pass ends."""
         return self.switch_us + self.span_us
 
     @property
     def hours(self) -> list[bytes]:
-        """The hours of local time that it lies in, as they begin a time in a log, with a blank and with a T."""
+        """Return the hours of local time that it lies in, as they begin a time in a log, with a blank and with a T."""
         first, last = self.start_us + self.offset_us, self.switch_us - 1 + self.offset_us
         hours = range(first // _HOUR_US, last // _HOUR_US + 1)
         texts = [instant(hour * _HOUR_US).strftime(f"%Y-%m-%d{sign}%H") for hour in hours for sign in " T"]
@@ -56,7 +56,7 @@ class Repeat(NamedTuple):
 
 @lru_cache(maxsize=256)
 def repeats(zone: tzinfo, year: int) -> tuple[Repeat, ...]:
-    """Spans that a zone repeats, of those whose clocks are set back in a year, by UTC."""
+    """Return spans that a zone repeats, of those whose clocks are set back in a year, by UTC."""
     first = int(datetime(year, 1, 1, tzinfo=UTC).timestamp())
     last = int(datetime(year + 1, 1, 1, tzinfo=UTC).timestamp())
     spans = []
@@ -121,17 +121,17 @@ class PassageWatch:
         self._leap_offset: int | None = None
 
     def hours(self, time_us: int) -> list[bytes]:
-        """The hours, as they stand in a log, of which lines have to be seen; of a log that begins at an instant."""
+        """Return the hours, as a log writes them, whose lines have to be seen; of a log that begins at an instant."""
         year = instant(time_us).year
         self._repeats = [span for near in range(year - 1, year + 3) for span in repeats(self._zone, near)]
         return [hour for span in self._repeats for hour in span.hours]
 
     def passages(self) -> list[Passage]:
-        """What was seen, in order."""
+        """Return what was seen, in order."""
         return list(self._passages)
 
     def is_repeated(self, time_us: int) -> bool:
-        """Whether an instant is of a first pass."""
+        """Return whether an instant is of a first pass."""
         return any(span.start_us <= time_us < span.switch_us for span in self._repeats)
 
     def see(self, byte_offset: int, time_us: int, is_repeated: bool) -> None:
@@ -218,7 +218,7 @@ class Placed:
 
 
 def placed(logs: Iterable[SeriesLog]) -> dict[str, Placed]:
-    """How the times of those files are read that have lines in a repeated span, by path."""
+    """Return by path how times of files with lines in a repeated span are read."""
     series: dict[tuple[str, ...], list[SeriesLog]] = defaultdict(list)
     of_run = []
     for log in logs:
@@ -312,7 +312,7 @@ _MARKED = re.compile(
 
 
 def _series(path: str) -> tuple[str, ...]:
-    """What the files of a series have in common; a file whose name says nothing is one by itself."""
+    """Return what the files of a series have in common; a file whose name says nothing is one by itself."""
     folder, name = str(PurePath(path).parent), PurePath(path).name
     match = _MARKED.fullmatch(name)
     return (folder, match["name"] + match["end"]) if match else (folder, name)

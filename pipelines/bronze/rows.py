@@ -44,31 +44,33 @@ class FileSpan:
 
     @property
     def file(self) -> str:
-        """The file, or the member of a bundle, in which the lines stand."""
+        """Return the file, or the member of a bundle, in which the lines stand."""
         path, source = self.log.path, self.log.source
         return path.removesuffix(f"{MARK}{source}") if source else path
 
     @property
     def start(self) -> tuple[int, int]:
-        """The first byte to store, and the number of the line that starts there; a known file has what is before it."""
+        """Return the first byte to store, and the number of the line that starts there; a known file has what is before
+        it.
+        """
         if self.part is None or self.part.start < self.log.start_offset:
             return self.log.start_offset, self.log.start_line
         return self.part.start, self.part.line_no
 
     @property
     def stored_bytes(self) -> int:
-        """How much of the content becomes rows."""
+        """Return how much of the content becomes rows."""
         end = self.log.content_bytes if self.part is None else self.part.end
         return end - self.start[0]
 
     def broker_of(self, offset: int, head: RecordHead | None) -> int | None:
-        """The broker that wrote the record at an offset, in a file of several."""
+        """Return the broker that wrote the record at an offset, in a file of several."""
         if lives := self.log.lives:
             return lives[bisect_right(lives, offset, key=lambda life: life.offset) - 1].broker_id
         return own_broker(head) if head is not None else None
 
     def in_ranges(self) -> list[FileSpan]:
-        """The same in the ranges of its file, without those that hold nothing to store."""
+        """Return the same in the ranges of its file, without those that hold nothing to store."""
         parts = [part for part in self.log.ranges if part.end > self.log.start_offset]
         return [replace(self, part=part) for part in parts] or [self]
 
@@ -89,7 +91,7 @@ def is_changed(reading: FileSpan, error: str) -> bool:
 
 
 def rows(readings: Sequence[FileSpan], zone: str, record_bytes_max: int) -> Iterator[pa.RecordBatch]:
-    """Rows of one file, of a range of it, or of several sources whose lines are mixed in it.
+    """Yield rows of one file, of a range of it, or of several sources whose lines are mixed in it.
 
     Raises:
         FileChangedError: at the end, when what was read is not what was profiled.
@@ -114,7 +116,7 @@ def rows(readings: Sequence[FileSpan], zone: str, record_bytes_max: int) -> Iter
 def stream_rows(
     readings: Sequence[FileSpan], file: Readable, zone: str, record_bytes_max: int
 ) -> Iterator[pa.RecordBatch]:
-    """`rows` of an open file."""
+    """Yield `rows` of an open file."""
     source = Source(file)
     first = readings[0]
     yield from _rows(readings, source.blocks(first.log.content_bytes), 0, zone, record_bytes_max)
@@ -150,7 +152,7 @@ def _rows(
 
 
 def _from(blocks: Iterator[bytes], offset: int) -> Iterator[bytes]:
-    """The blocks without their first ``offset`` bytes, which are read all the same: the content is being hashed."""
+    """Yield the blocks without their first ``offset`` bytes, which are read for the hash of the content."""
     for block in blocks:
         if offset >= len(block):
             offset -= len(block)
@@ -173,7 +175,7 @@ class _Batch:
 
     @property
     def is_full(self) -> bool:
-        """It is time to hand it over."""
+        """Return whether it is time to hand it over."""
         return self.bytes >= BATCH_BYTES or len(self.offsets) >= BATCH_ROWS
 
     def _clear(self) -> None:

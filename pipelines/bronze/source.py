@@ -31,7 +31,7 @@ class Readable(Protocol):
     """A file, or a member of a bundle: that one may have an attribute ``problem`` when it has been read."""
 
     def read(self, size: int, /) -> bytes:
-        """The next bytes, up to ``size``; none at the end."""
+        """Return the next bytes, up to ``size``; none at the end."""
 
 
 class SeekableFile(Readable, Protocol):
@@ -92,7 +92,7 @@ class Source:
         return self._content.hexdigest()[:CONTENT_ID_DIGITS]
 
     def blocks(self, limit_bytes: int | None = None) -> Iterator[bytes]:
-        """The content in blocks.
+        """Yield the content in blocks.
 
         Args:
             limit_bytes: stop after so many bytes of content: what a log that is still written has grown since.
@@ -150,7 +150,7 @@ class Source:
             first = self._file.read(self._block_bytes)
 
     def _inflate(self, codec: str, first: bytes) -> Iterator[bytes]:
-        """Decompress; stops at the first damage, but hashes the rest of the file."""
+        """Yield the decompressed blocks; stops at the first damage, but hashes the rest of the file."""
         ahead = [first]
 
         def read(size: int) -> bytes:

@@ -17,7 +17,7 @@ _LABEL_MAX = 120
 
 
 def label(source: bytes) -> str:
-    """What a source is called in paths: a terminal shows it as it is, and it names no folder."""
+    """Return the name of a source in paths, without signs that a terminal obeys or that name a folder."""
     text = source.decode(errors="backslashreplace").replace("/", ":").replace(MARK, ":")[:_LABEL_MAX]
     plain = "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text).strip()
     # Members of a bundle that have one name are numbered behind the same mark.
@@ -25,22 +25,22 @@ def label(source: bytes) -> str:
 
 
 def path_of(file: str, source: str) -> str:
-    """The path of a source's lines."""
+    """Return the path of a source's lines."""
     return f"{file}{MARK}{source}"
 
 
 def source_of(path: str) -> str:
-    """The source that a path ends with; empty if it is a whole file's."""
+    """Return the source that a path ends with; empty if it is a whole file's."""
     name = path.rpartition("/")[2].partition(MARK)[2]
     return "" if name.isdigit() else name
 
 
 def file_of(path: str) -> str:
-    """The path of the file in which lines of a path stand."""
+    """Return the path of the file in which lines of a path stand."""
     source = source_of(path)
     return path.removesuffix(f"{MARK}{source}") if source else path
 
 
 def id_of(content_id: str, source: str) -> str:
-    """The content id of a source's lines in a content."""
+    """Return the content id of a source's lines in a content."""
     return sha256(f"{content_id}{MARK}{source}".encode()).hexdigest()[:CONTENT_ID_DIGITS]

@@ -18,7 +18,7 @@ _COMPRESSED = re.compile(r".+\.(?:gz|bz2|xz|zst|lz4|zip|tgz|tbz2?|txz|tzst)", re
 
 
 def new_bytes(files: Iterable[str], lake: Place, batch_bytes: int = 0) -> int:
-    """Text in files that the lake does not know by their name and size; of a run in batches, in one of them."""
+    """Return the bytes of text in files that are new to the lake, by name and size; in batches, of one batch."""
     known = {
         (path, row["size_bytes"])
         for row in StoredTables(lake).rows(LOG_FILES, "path", "size_bytes").to_pylist()
@@ -31,14 +31,14 @@ def new_bytes(files: Iterable[str], lake: Place, batch_bytes: int = 0) -> int:
 
 
 def waiting_bytes(lake: Place) -> int:
-    """Text in files that the lake has and no replay has read."""
+    """Return the bytes of text in files that the lake has and no replay has read."""
     replayed = {file_id for row in StoredTables(lake).rows(RUNS, "file_ids").to_pylist() for file_id in row["file_ids"]}
     rows = StoredTables(lake).rows(LOG_FILES, "file_id", "path", "size_bytes").to_pylist()
     return sum(_text_bytes(row["path"], row["size_bytes"]) for row in rows if row["file_id"] not in replayed)
 
 
 def size_bytes(path: str) -> int:
-    """Size of a file; 0 of one that is gone since it was listed: whoever opens it says so."""
+    """Return the size of a file; 0 if it is gone since it was listed."""
     try:
         return store_of(path).size_bytes(place_of(path))
     except OSError:

@@ -33,7 +33,7 @@ def is_lost(problem: str) -> bool:
 def lost_files(
     before: Sequence[Mapping[str, Any]], cannot: Iterable[tuple[str, str]], looked_at: Iterable[str], run_id: str
 ) -> list[Mapping[str, Any]]:
-    """Rows of ``bronze.unread_files`` after a run.
+    """Return rows of ``bronze.unread_files`` after a run.
 
     Args:
         before: the rows before it.

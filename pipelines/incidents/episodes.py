@@ -34,38 +34,38 @@ class Episode:
 
     @property
     def lines(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return sum(int(row["line_count"]) for row in self.rows)
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        """Brokers that wrote them, ascending."""
+        """Return brokers that wrote them, ascending."""
         return tuple(sorted({row["broker_id"] for row in self.rows if row["broker_id"] is not None}))
 
     @property
     def node(self) -> Node:
-        """The broker that wrote the first."""
+        """Return the broker that wrote the first."""
         return node(self.rows[0])
 
     @property
     def partitions(self) -> frozenset[str]:
-        """Partitions that they name, as ``orders-4``, also where a line has ``[orders,4]``."""
+        """Return partitions that they name, as ``orders-4``, also where a line has ``[orders,4]``."""
         names = (name for row in self.rows for name in row["partitions"] or ())
         return frozenset(name.strip("[]").replace(",", "-") for name in names)
 
     @property
     def keys(self) -> list[str]:
-        """What `Signature.pattern` has for ``key``, each once."""
+        """Return values of the group ``key`` of `Signature.pattern`, each once."""
         return sorted({row["key"] for row in self.rows if row["key"]})
 
     @property
     def message(self) -> str:
-        """The first line, with its stack trace."""
+        """Return the first line, with its stack trace."""
         return str(self.rows[0]["message"])
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """The first line of each row."""
+        """Return the first line of each row."""
         return tuple(map(place, self.rows))
 
     @property
@@ -74,7 +74,7 @@ class Episode:
 
     @property
     def at_brokers(self) -> str:
-        """`` at broker 1``; empty where no line has its broker."""
+        """Return `` at broker 1``; empty where no line has its broker."""
         return f" at {brokers(self.broker_ids)}" if self.broker_ids else ""
 
     def incident(self, severity: Severity, sentence: str, **fields: Any) -> LoggedIncident:
@@ -100,7 +100,8 @@ class Episode:
 
 
 def episodes(rows: Iterable[Row], *keys: str, within_s: int = 60) -> list[Episode]:
-    """Rows of one cluster and one value of each key; those that begin so soon after the end of the ones before as one.
+    """Return rows of one cluster and one value of each key; those that begin so soon after the end of the ones before
+    as one.
 
     Args:
         keys: columns.
@@ -116,7 +117,7 @@ def episodes(rows: Iterable[Row], *keys: str, within_s: int = 60) -> list[Episod
 
 
 def grouped(items: Iterable[T], belongs: Callable[[list[T], T], bool]) -> list[list[T]]:
-    """Items in order, each with the ones just before where it belongs to them."""
+    """Return items in order, each with the ones just before where it belongs to them."""
     groups: list[list[T]] = []
     for item in items:
         if groups and belongs(groups[-1], item):
@@ -172,7 +173,7 @@ def windows_together(
 
 
 def before_shutdown(facts: Facts, rows: Iterable[Row], time: str = "first_time", margin_us: int = 0) -> list[Row]:
-    """Rows but those with which a cluster ends that is shut down as a whole.
+    """Return rows but those with which a cluster ends that is shut down as a whole.
 
     Args:
         time: their column.

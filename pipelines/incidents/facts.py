@@ -111,7 +111,7 @@ class Facts:
         return {(row["cluster_id"], row["broker_id"], row["key"]): row["value"] for row in self.configs}
 
     def config(self, node: Node, key: str) -> str | None:
-        """A setting that a broker logged last; None where it logged none."""
+        """Return a setting that a broker logged last; None where it logged none."""
         return self._configs.get((*node, key))
 
     @cached_property
@@ -232,14 +232,14 @@ class Facts:
         return {node: sorted(those) for node, those in versions.items()}
 
     def version(self, node: Node, time_us: int) -> str | None:
-        """The release that a broker ran at an instant, as logged; None where no line tells."""
+        """Return the release that a broker ran at an instant, as logged; None where no line tells."""
         known = self._versions.get(node, [])
         before = [text for time, text in known if time <= time_us]
         return before[-1] if before else known[0][1] if known else None
 
     @cached_property
     def replicas(self) -> dict[tuple[str, str], frozenset[int]]:
-        """Brokers that lines show as in-sync replicas of a partition at some time, by cluster and its name."""
+        """Return brokers that lines show as in-sync replicas of a partition at some time, by cluster and its name."""
         replicas: dict[tuple[str, str], set[int]] = defaultdict(set)
         for row in self.absences:
             replicas[row["cluster_id"], partition_name(row)] |= {row["replica_id"], *row["isr"]}
@@ -249,22 +249,22 @@ class Facts:
 
     @cached_property
     def loud_texts(self) -> list[LoudText]:
-        """`loud` with the entries of the atlas."""
+        """Return `loud` with the entries of the atlas."""
         return loud_texts(self.loud)
 
     @cached_property
     def remarked_texts(self) -> list[LoudText]:
-        """`remarks` at WARN or above with the entries of the atlas; `LoudText.row` has the signature."""
+        """Return `remarks` at WARN or above with the entries of the atlas; `LoudText.row` has the signature."""
         rows = (row for row in self.remarks if row.get("level") is not None)
         return loud_texts({**row, "template": row["signature"], "broker_ids": [row["broker_id"]]} for row in rows)
 
     def remarked(self, *signatures: Signature) -> list[Row]:
-        """Episodes of lines with one of these signatures."""
+        """Return episodes of lines with one of these signatures."""
         names = {signature.name for signature in signatures}
         return [row for row in self.remarks if row["signature"] in names]
 
     def remarked_by_brokers(self, *signatures: Signature) -> list[Row]:
-        """The same, but for lines of which no line tells which broker wrote them."""
+        """Return the same, without lines of unknown brokers."""
         return [row for row in self.remarked(*signatures) if row["broker_id"] is not None]
 
     def longest_pause(self, broker: Node, start_us: int, end_us: int) -> Row | None:
@@ -277,7 +277,7 @@ class Facts:
         return max(cut, key=lambda row: row["end_time"] - row["start_time"], default=None)
 
     def life(self, broker: Node, *events: str) -> list[Row]:
-        """Rows of `lifecycle` of one broker with one of these events."""
+        """Return rows of `lifecycle` of one broker with one of these events."""
         return [row for row in self.lifecycle if row["event"] in events and node(row) == broker]
 
     def next_start(self, broker: Node, after_us: int) -> int | None:
@@ -286,7 +286,7 @@ class Facts:
         return min(ups, default=None)
 
     def places_of(self, *finding_ids: str) -> tuple[Place, ...]:
-        """Lines that prove findings."""
+        """Return lines that prove findings."""
         return tuple(place(row) for finding_id in finding_ids for row in self._finding_places.get(finding_id, ()))
 
     @cached_property
@@ -324,11 +324,11 @@ def logs_end(files: Rows) -> dict[str, int]:
 
 
 def boots_apart(rows: Rows) -> tuple[Rows, dict[Node, int]]:
-    """`Facts.silences` and `Facts.first_boots` of rows of `pipelines.incidents.questions.silences`."""
+    """Return `Facts.silences` and `Facts.first_boots` of rows of `pipelines.incidents.questions.silences`."""
     first_boots = {node(row): row["end_time"] for row in rows if row["start_time"] is None}
     return [row for row in rows if row["start_time"] is not None], first_boots
 
 
 def partition_name(row: Row) -> str:
-    """``orders-4``."""
+    """Return ``orders-4``."""
     return f"{row['topic']}-{row['partition']}"

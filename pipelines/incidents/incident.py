@@ -103,7 +103,7 @@ class LoggedIncident:
         return hashlib.md5(key.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:12]
 
     def because_of(self, cause: LoggedIncident) -> LoggedIncident:
-        """The same, brought about by another one."""
+        """Return the same incident, caused by another one."""
         return replace(self, caused_by=cause.incident_id)
 
     def without_cause(self, candidate: str = "") -> LoggedIncident:
@@ -121,7 +121,7 @@ _BY_JIRA = {bug.jira: bug for bug in KNOWN_BUGS}
 
 
 def bug_of(jira: str, version: str | None) -> Bug | None:
-    """A bug by its number, with the releases that first have its fix; None if this release has not the bug.
+    """Return a bug by its number, with the releases that first have its fix; None if this release has not the bug.
 
     Args:
         version: as logged; None where no line tells it: the signature alone speaks.
@@ -136,6 +136,8 @@ def bug_of(jira: str, version: str | None) -> Bug | None:
 
 
 def releases_of(jira: str) -> str:
-    """The releases that first have a bug's fix, such as ``2.0.1 and 2.1.0``; empty for a bug that the table has not."""
+    """Return the releases that first have a bug's fix, such as ``2.0.1 and 2.1.0``; empty for a bug that the table has
+    not.
+    """
     bug = _BY_JIRA.get(jira)
     return "" if bug is None else " and ".join(".".join(map(str, fixed)) for fixed in bug.fixed_in)

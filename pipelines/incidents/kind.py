@@ -91,7 +91,7 @@ class Kind:
         return GROUNDS.get(self.name, OF_TEXTS)
 
     def detect(self, *facts: object) -> list[LoggedIncident]:
-        """All episodes, in any order."""
+        """Return all episodes, in any order."""
         return [replace(incident, kind=self.name) for incident in self.episodes(*facts)]
 
 
@@ -113,7 +113,7 @@ def kind(
     yields_to: tuple[str, ...] = (),
     merge: Merge | None = None,
 ) -> Callable[[Detect], Kind]:
-    """Makes a kind of the function that finds its episodes: the function's name is the kind's."""
+    """Make a kind of the function that finds its episodes: the function's name is the kind's."""
     return lambda episodes: Kind(
         episodes.__name__, meaning, source, episodes, signatures, causes, is_rest, yields_to, merge
     )

@@ -26,12 +26,12 @@ class LoudText(NamedTuple):
 
     @property
     def cluster_id(self) -> str:
-        """Cluster of the lines."""
+        """Return the cluster of the lines."""
         return str(self.row["cluster_id"])
 
     @property
     def key(self) -> str:
-        """Id of the entry, or the level, logger and masked text."""
+        """Return the id of the entry, or the level, logger and masked text."""
         if self.found is not None:
             return self.found.message_id
         return f"{self.level} {self.row['logger']} {self.row['template']}"
@@ -44,12 +44,12 @@ class LoudText(NamedTuple):
 
     @property
     def level(self) -> str:
-        """Level of the lines."""
+        """Return the level of the lines."""
         return str(self.row["level"])
 
     @property
     def line(self) -> str:
-        """First line of the first record."""
+        """Return the first line of the first record."""
         return str(self.row["message"]).partition("\n")[0]
 
     @property
@@ -59,22 +59,22 @@ class LoudText(NamedTuple):
 
     @property
     def first_us(self) -> int:
-        """Time of the first record, microseconds."""
+        """Return the time of the first record, microseconds."""
         return int(self.row["first_time"])
 
     @property
     def last_us(self) -> int:
-        """Time of the last record, microseconds."""
+        """Return the time of the last record, microseconds."""
         return int(self.row["last_time"])
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        """Nodes that logged the records, where known."""
+        """Return nodes that logged the records, where known."""
         return tuple(broker_id for broker_id in self.row["broker_ids"] or () if broker_id is not None)
 
     @property
     def kinds(self) -> frozenset[str]:
-        """Kinds of incident that the lines are part of."""
+        """Return kinds of incident that the lines are part of."""
         return frozenset() if self.found is None else self.found.message.kinds
 
     def begins(self, name: str) -> bool:
@@ -83,20 +83,22 @@ class LoudText(NamedTuple):
 
     @property
     def partition(self) -> str:
-        """Partition of the first record, such as ``orders-4``; empty if it names none."""
+        """Return the partition of the first record, such as ``orders-4``; empty if it names none."""
         values = {} if self.found is None else self.found.values
         named = (values.get(name, "").rpartition(":")[2] for name in ("partition", "topic_id"))
         return next((name for name in named if _PARTITION.fullmatch(name)), "")
 
     @property
     def client(self) -> str:
-        """Group, transactional id or topic of the first record, with its noun; empty if its entry names none."""
+        """Return the group, transactional id or topic of the first record, with its noun; empty if its entry names
+        none.
+        """
         values = {} if self.found is None else self.found.values
         return next((f"{noun} {values[name]}" for name, noun in _CLIENTS.items() if values.get(name)), "")
 
     @property
     def action(self) -> str:
-        """What to do, by the entry of the line and that of its exception."""
+        """Return what to do, by the entry of the line and that of its exception."""
         cause = None if self.thrown is None else cause_of(self.thrown)
         return advice_of("" if self.found is None else self.found.message.action, None if cause is None else cause[1])
 

@@ -191,7 +191,7 @@ def _condition(signature: Signature) -> str:
 
 
 def _group(signatures: Sequence[Signature], name: str) -> str:
-    """A named group of the pattern that matched; empty where it has none."""
+    """Return a named group of the pattern that matched; empty where it has none."""
     whens = []
     for signature in signatures:
         number = re.compile(signature.pattern).groupindex.get(name)
@@ -204,7 +204,7 @@ def _group(signatures: Sequence[Signature], name: str) -> str:
 
 
 def _without_names(pattern: str) -> str:
-    """RE2 of DuckDB takes groups by number."""
+    """Return a pattern with its named groups numbered, since RE2 in DuckDB takes groups by number."""
     return re.sub(r"\(\?P<\w+>", "(", pattern)
 
 
@@ -270,7 +270,9 @@ def exits() -> str:
 
 
 def waits(slow_ms: int) -> str:
-    """Acks=all produces that waited longer than ``slow_ms``, by second of arrival and replica that closed them."""
+    """Return the acks=all produces that waited longer than ``slow_ms``, by second of arrival and replica that closed
+    them.
+    """
     return f"""
         SELECT cluster_id, epoch_us(arrival_time) // 1000000 AS second,
             {BLAMED} AS replica_id, {ROLE} AS role, count(*) AS operations,
@@ -345,7 +347,8 @@ def topics_created_again() -> str:
 
 
 def errors(gap_s: int) -> str:
-    """Episodes of produces that were answered with an error, by broker and error; one that two files hold is one.
+    """Return episodes of produces that were answered with an error, by broker and error; one that two files hold is
+    one.
 
     A request that names a topic by its id (KIP-516) has the name that other lines tell.
     """
@@ -400,7 +403,7 @@ def throttled(gap_s: int) -> str:
 
 
 def locks_expired(gap_s: int) -> str:
-    """Episodes of records that members of a share group had locked until the locks ran out, by group."""
+    """Return episodes of records that members of a share group had locked until the locks ran out, by group."""
     return f"""
         WITH expired AS (
             SELECT cluster_id, broker_id, group_id, completed_time AS time, lock.member_id AS member_id,
@@ -424,7 +427,7 @@ def first_produces() -> str:
 
 
 def _episodes(table: str, keys: Sequence[str], gap_s: str) -> str:
-    """A further table ``episodes``: the rows with the number of their episode among those of their keys."""
+    """Return SQL of a further table ``episodes``: the rows, with their episode's number among those of their keys."""
     by = ", ".join(keys)
     order = f"PARTITION BY {by} ORDER BY time"
     return f"""

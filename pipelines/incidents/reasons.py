@@ -20,12 +20,12 @@ class Reason(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The exception, and a sentence about its meaning."""
+        """Return the exception, and a sentence about its meaning."""
         return f"{self}. {self.cause.meaning}" if self.cause is not None else f"{self}."
 
     @property
     def action(self) -> str:
-        """What to do; empty if the table does not say."""
+        """Return what to do; empty if the table does not say."""
         return "" if self.cause is None else self.cause.action
 
 

@@ -87,7 +87,7 @@ def write_incidents(lake: Lake, config: Config, run_id: str) -> None:
 
 
 def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
-    """What the kinds of incidents are detected from."""
+    """Return the facts from which the kinds of incidents are detected."""
 
     def rows(spec: TableSpec, *columns: str, where: pc.Expression | None = None, by: str = "time") -> Rows:
         return sorted(lake.dicts(spec, *columns, where=where), key=lambda row: (row[by] is None, row[by] or 0))

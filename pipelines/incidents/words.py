@@ -15,17 +15,18 @@ SHOWN_MAX = 300
 
 
 def at(time_us: int) -> str:
-    """``2026-11-20 15:27:39``, UTC."""
+    """Return ``2026-11-20 15:27:39``, UTC."""
     return f"{_EPOCH + timedelta(microseconds=time_us):%Y-%m-%d %H:%M:%S}"
 
 
 def clock(time_us: int) -> str:
-    """``15:27:39``, UTC: within a sentence whose window has the date."""
+    """Return ``15:27:39``, UTC: within a sentence whose window has the date."""
     return f"{_EPOCH + timedelta(microseconds=time_us):%H:%M:%S}"
 
 
 def span(start_us: int, end_us: int | None) -> str:
-    """``from 15:27:39 to 15:27:53 (14.0 s)``, or ``from 15:27:39 to the end of the logs``; across days with dates.
+    """Return ``from 15:27:39 to 15:27:53 (14.0 s)``, or ``from 15:27:39 to the end of the logs``; across days with
+    dates.
 
     Within one second it is ``at 15:27:39 (340 ms)``.
     """
@@ -38,7 +39,7 @@ def span(start_us: int, end_us: int | None) -> str:
 
 
 def when(start_us: int, end_us: int | None) -> str:
-    """``at 15:27:39`` where it is over within the second, else as `span`."""
+    """Return ``at 15:27:39`` where it is over within the second, else as `span`."""
     if end_us is not None and end_us - start_us < 1_000_000:
         return f"at {clock(start_us)}"
     return span(start_us, end_us)
@@ -51,7 +52,7 @@ def within(first_us: int, last_us: int) -> str:
 
 
 def lasting(duration_us: float) -> str:
-    """A duration: ``340 ms``, ``14.0 s``, ``3 min 20 s``, ``2 h 5 min``, ``3 days 4 h``."""
+    """Return a duration: ``340 ms``, ``14.0 s``, ``3 min 20 s``, ``2 h 5 min``, ``3 days 4 h``."""
     seconds = duration_us / 1_000_000
     if seconds < 1:
         return f"{round(seconds * 1000)} ms"
@@ -68,29 +69,29 @@ def lasting(duration_us: float) -> str:
 
 
 def times(value: int) -> str:
-    """``once``, ``twice``, ``12 times``."""
+    """Return ``once``, ``twice``, ``12 times``."""
     return {1: "once", 2: "twice"}.get(value, f"{value:,} times")
 
 
 def listed(names: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
+    """Return ``a``, ``a and b``, ``a, b and c``."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def listed_some(names: Sequence[str], noun: str) -> str:
-    """``a, b and c``, or ``a, b, c and 4 more topics``."""
+    """Return ``a, b and c``, or ``a, b, c and 4 more topics``."""
     more = len(names) - NAMED_MAX
     return listed([*names[:NAMED_MAX], f"{more} more {noun}"] if more > 1 else list(names))
 
 
 def brokers(broker_ids: Collection[int]) -> str:
-    """``broker 3``, ``brokers 1 and 2``, or ``8 brokers``."""
+    """Return ``broker 3``, ``brokers 1 and 2``, or ``8 brokers``."""
     return numbered("broker", broker_ids)
 
 
 def nodes(broker_ids: Collection[int], controller_ids: Collection[int]) -> str:
-    """``brokers 1 and 2``, ``controller 4``, or ``broker 3 and controllers 4 and 5``."""
+    """Return ``brokers 1 and 2``, ``controller 4``, or ``broker 3 and controllers 4 and 5``."""
     parts = [("broker", broker_ids), ("controller", controller_ids)]
     return " and ".join(numbered(role, ids) for role, ids in parts if ids)
 
@@ -106,7 +107,9 @@ def numbered(role: str, node_ids: Collection[int]) -> str:
 
 
 def partitions(names: Iterable[str]) -> str:
-    """``partition orders-4``, ``partitions orders-0 and clicks-2``, ``16 partitions of orders and 3 more topics``."""
+    """Return ``partition orders-4``, ``partitions orders-0 and clicks-2``, ``16 partitions of orders and 3 more
+    topics``.
+    """
     known = sorted(names, key=_natural)
     if not known:
         return "no partition"

@@ -42,7 +42,7 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"
 
     @property
     def classes(self) -> frozenset[str]:
-        """Simple names of the loggers that a line of it can have."""
+        """Return the simple names of the loggers that a line of it can have."""
         return frozenset(source.partition(".")[0] for source in self.source) | frozenset(self.loggers)
 
     def has_level(self, level: str | None) -> bool:
@@ -56,7 +56,7 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"
 
     @property
     def kinds(self) -> frozenset[str]:
-        """Kinds of incident that the message is part of."""
+        """Return kinds of incident that the message is part of."""
         return frozenset(part.split()[-1] for part in self.part.split(", ") if " " in part)
 
 

@@ -21,7 +21,7 @@ class Wording(NamedTuple):
 
     @property
     def longest(self) -> str:
-        """The longest constant part."""
+        """Return the longest constant part."""
         return max(self.literals, key=len)
 
 

@@ -120,7 +120,7 @@ def _table(objects: Sequence[dict[str, Any]]) -> list[structured.Row]:
 
 
 def sees_kafka(lines: Sequence[bytes]) -> bool:
-    """Whether the eye sees Kafka: half of the lines name a class of it."""
+    """Return whether half of the lines name a class of Kafka."""
     some = [line for line in lines[: 2 * TRIED] if line.strip()]
     seen = sum(any(is_kafka(word.decode()) for word in _CLASS_AT.findall(line[:400])) for line in some)
     return bool(some) and 2 * seen >= len(some)
@@ -141,7 +141,7 @@ def _starts(layout: Layout, lines: Iterable[bytes]) -> list[bytes]:
 
 
 def _of_group(group: _Group, is_named: bool) -> Inferred:
-    """The best layout of a group of lines; one whose lines name their loggers, or none that does."""
+    """Return the best layout of a group of lines; one whose lines name their loggers, or none that does."""
     best = Inferred(None)
     patterns = (pattern for pattern in group.patterns() if ("%c" in pattern or "%C" in pattern) == is_named)
     candidates = list(dict.fromkeys(patterns))
@@ -193,7 +193,7 @@ def _kafka_share(lines: Sequence[bytes]) -> float:
 
 
 def _is_thread(message: bytes) -> bool:
-    """Whether a message begins with the name of a thread, and not with what Kafka's own messages begin with."""
+    """Return whether a message begins with the name of a thread, and not with what Kafka's own messages begin with."""
     bracket = _BRACKET_AT[b"["].match(message)
     return bracket is not None and message[bracket.end() : bracket.end() + 1] == b" " and not is_context(bracket[1])
 
@@ -207,7 +207,7 @@ class _Group:
         self.form, self.missing = form_of(times) if times[0].shape else (None, times[0].missing)
 
     def patterns(self) -> Iterator[str]:
-        """Conversion patterns that the lines may be of, the ones with most fields first."""
+        """Yield the conversion patterns that the lines may be of, the ones with most fields first."""
         if self.form is None:
             return
         lines = _spread(list(zip(self.lines, self._times, strict=True)))
@@ -235,7 +235,7 @@ def _groups(lines: Iterable[bytes]) -> list[_Group]:
 
 
 def _signature(before: bytes) -> str | None:
-    """The kinds of what stands before a time; None if that is more than fields of a layout."""
+    """Return the kinds of the pieces before a time; None if there are more than fields of a layout."""
     signs = []
     for piece in _PREFIX.finditer(before):
         kind = piece.lastgroup or ""
@@ -246,7 +246,7 @@ def _signature(before: bytes) -> str | None:
 
 
 def _prefixes(before: Sequence[bytes]) -> Iterator[str]:
-    """Patterns of what stands before the time, which has the same kinds of pieces in all lines."""
+    """Yield patterns of the text before the time, with the same kinds of pieces in all lines."""
     columns = zip(*(_PREFIX.findall(text) for text in before), strict=True)
     pattern = ""
     for column in columns:
@@ -270,7 +270,7 @@ def _prefixes(before: Sequence[bytes]) -> Iterator[str]:
 
 
 def _named(names: Sequence[str]) -> str | None:
-    """The field of loggers' names; None if these are none of Kafka's."""
+    """Return the field of loggers' names; None if these are none of Kafka's."""
     bare = [re.sub(r":\d+$", "", name.strip()) for name in names]
     if 2 * sum(map(is_kafka, bare)) < len(bare):
         return None
@@ -280,7 +280,7 @@ def _named(names: Sequence[str]) -> str | None:
 
 
 def _walk(pattern: str, rests: list[bytes], left: int) -> Iterator[str]:
-    """Patterns that go on with what stands in one place of all lines."""
+    """Yield patterns that continue with the text at one place of all lines."""
     if left > 0 and any(rests):
         yield from _fields(pattern, rests, left)
     if _has_logger(pattern) and not _have_one_end(rests):
@@ -430,7 +430,7 @@ def _bracket(pattern: str, sign: str, rests: list[bytes], matches: list[re.Match
 
 
 def _all(pattern: re.Pattern[bytes], rests: Iterable[bytes]) -> list[re.Match[bytes]]:
-    """The matches at the beginnings of texts; none at all if one has none."""
+    """Return the matches at the beginnings of texts; none at all if one has none."""
     matches = [pattern.match(rest) for rest in rests]
     return [] if None in matches else [match for match in matches if match is not None]
 
@@ -442,7 +442,7 @@ def _spread(items: list[tuple[bytes, Spelled]]) -> list[tuple[bytes, Spelled]]:
 
 
 def tried(pattern: str, lines: Sequence[bytes]) -> Inferred:
-    """What speaks for a pattern."""
+    """Return the evidence for a pattern."""
     try:
         layout = pattern_layout(pattern)
     except ValueError:

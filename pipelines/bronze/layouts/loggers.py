@@ -50,7 +50,7 @@ for _package, _classes in _PACKAGES.items():
 
 
 def candidates(name: str) -> list[str]:
-    """Full names that a name may stand for: a full one, its last parts, or one with shortened packages."""
+    """Return the full names that a name may stand for: a full one, its last parts, or one with shortened packages."""
     name = without_method(name).removesuffix(".scala").removesuffix(".java")
     before, _, simple = name.rpartition(".")
     parts = before.split(".") if before else []
@@ -75,7 +75,7 @@ def _fits(parts: list[str], package: list[str]) -> bool:
 
 
 def is_kafka(name: str) -> bool:
-    """Whether a name, of whichever form, is one of Kafka's loggers."""
+    """Return whether a name, of whichever form, is one of Kafka's loggers."""
     return bool(candidates(name)) or kind_of_logger(name) != OTHER
 
 
@@ -97,7 +97,7 @@ def is_trait(name: str) -> bool:
 
 
 def own_template(logger: str, message: bytes) -> Parsed | None:
-    """What one of the logger's own templates reads of a message; None if none of them matches it."""
+    """Return what one of the logger's own templates reads of a message; None if none of them matches it."""
     record = LogRecord("server", 0, "", logger, message.decode(errors="replace"))
     parsed = parse_request(record) if logger == REQUEST_LOGGER else own_text(record)
     return None if parsed is None or parsed.outcome == UNPARSED or parsed.template.startswith("known.") else parsed
@@ -111,7 +111,7 @@ class Loggers:
         self._open: dict[bytes, list[str]] = {}
 
     def resolve(self, name: bytes, message: bytes) -> str | None:
-        """The full name of a logger; None if the line does not tell it.
+        """Return the full name of a logger; None if the line does not tell it.
 
         Args:
             name: as it stands in the line; empty: none does.
@@ -128,7 +128,7 @@ class Loggers:
         return self._by_message(possible, message) if possible else by_template(message)
 
     def _look_up(self, name: bytes) -> list[str] | None:
-        """Candidates among which the message decides; None if the name has its answer."""
+        """Return candidates among which the message decides; None if the name has its answer."""
         if len(self._names) + len(self._open) >= CACHE_MAX:
             self._names.clear()
             self._open.clear()
@@ -154,13 +154,15 @@ class Loggers:
 
 @lru_cache(maxsize=1)
 def _telling() -> frozenset[str]:
-    """Templates with so much constant text that a line which matches one is of its logger."""
+    """Return templates with so much constant text that a line which matches one is of its logger."""
     return frozenset(template.id for template in TEMPLATES if len(_WORDS.findall(_OPEN.sub(" ", template.pattern))) > 1)
 
 
 @lru_cache(maxsize=1)
 def _loggers_by_key() -> dict[str, tuple[str, ...]]:
-    """Loggers that a text may be of, by its first characters; under the empty one those with texts of any beginning."""
+    """Return loggers that a text may be of, by its first characters; under the empty one those with texts of any
+    beginning.
+    """
     loggers: dict[str, set[str]] = defaultdict(set)
     for template in TEMPLATES:
         prefix = literal_prefix(template.pattern)

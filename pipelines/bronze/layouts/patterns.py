@@ -40,7 +40,7 @@ class Names:
         self._names: dict[bytes, str | None] = {}
 
     def get(self, name: bytes) -> str | None:
-        """The name, or None if this is not a logger's name. ``(name:42)`` loses its line number."""
+        """Return the name, or None if this is not a logger's name. ``(name:42)`` loses its line number."""
         try:
             return self._names[name]
         except KeyError:
@@ -61,7 +61,8 @@ _FRAME = re.compile(rb"\n[^\S\n]+at |\n[^\S\n]*\.\.\. \d+ ")
 
 
 def split_tail(body: bytes, names: Names) -> tuple[str | None, bytes]:
-    """Splits ``%m (%c)%n%throwable``: the logger stands at the end of the message's own last line.
+    """Return the logger and message of ``%m (%c)%n%throwable``: the logger is at the end of the last line of the
+    message.
 
     That is the end of the record, unless a stack trace follows; then it is the last line before the throwable.
     """
@@ -74,7 +75,7 @@ def split_tail(body: bytes, names: Names) -> tuple[str | None, bytes]:
 
 
 def _at_the_end(body: bytes, tail: re.Pattern[bytes]) -> tuple[bytes, bytes]:
-    """The name in a tail and the message without the tail; an empty name if there is none."""
+    """Return the name in a tail and the message without the tail; an empty name if there is none."""
     frame = _FRAME.search(body)
     ends = list(tail.finditer(body, 0, frame.start() if frame else len(body)))
     if not ends:
@@ -86,7 +87,9 @@ def _at_the_end(body: bytes, tail: re.Pattern[bytes]) -> tuple[bytes, bytes]:
 
 
 def _kafka(clock: Clock) -> Parser:
-    """``[%d] %p %m (%c)``, the layout that Kafka ships; the hot path, hence no regular expression."""
+    """Return a parser of ``[%d] %p %m (%c)``, Kafka's own layout, without a regular expression since it is the hot
+    path.
+    """
     names = Names()
     read, levels, split = clock.read, LEVELS, split_tail
 
@@ -129,7 +132,7 @@ def _tokens(pattern: str) -> Iterator[_Token]:
 
 
 def _regex(tokens: list[_Token], number: int, bound: str) -> tuple[bytes, int]:
-    """What a token matches, and how many bytes at most.
+    """Return the pattern of a token, and how many bytes it matches at most.
 
     Args:
         bound: of texts of any length: ``*``, or ``{0,n}``.
@@ -167,7 +170,7 @@ def _compiled(tokens: list[_Token], bound: str = "*") -> bytes:
 
 
 def _start(tokens: list[_Token]) -> re.Pattern[bytes]:
-    """Matches up to the time, and to a level that follows it: what tells records from the lines that go on."""
+    """Return the pattern of the start of a record, up to the time and a level after it."""
     pieces, length, is_timed = [], 0, False
     for number, token in enumerate(tokens):
         if is_timed and token.name in ("t", "X", "c"):
@@ -187,7 +190,7 @@ def _start(tokens: list[_Token]) -> re.Pattern[bytes]:
 
 @lru_cache(maxsize=256)
 def pattern_layout(pattern: str) -> Layout:
-    """The layout of a conversion pattern.
+    """Return the layout of a conversion pattern.
 
     Raises:
         ValueError: it is none that is read.
@@ -244,7 +247,7 @@ def _parser(
 
 
 def _name_of(is_short: bool) -> Callable[[bytes, bytes], str | None]:
-    """The logger of a name and a message."""
+    """Return the logger of a name and a message."""
     if not is_short:
         names = Names()
         return lambda name, _: names.get(name)

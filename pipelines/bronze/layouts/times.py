@@ -94,7 +94,7 @@ def spelled(line: bytes, end: int, start: int = 0, epoch_within: int = 40) -> Sp
 
 
 def _day(moment: re.Match[bytes]) -> tuple[str, tuple[int, ...]] | None:
-    """The shape of a date, with ``?`` where the order of two numbers is open; None without a year."""
+    """Return the shape of a date, with ``?`` where the order of two numbers is open; None without a year."""
     if moment["a"]:
         sign = moment["sign"].decode()
         if len(moment["a"]) == 4:
@@ -119,7 +119,7 @@ _ORDERS: dict[int, list[tuple[str, ...]]] = {
 
 
 def form_of(times: Sequence[Spelled]) -> tuple[str | None, str | None]:
-    """The pattern of times of one shape, or what is missing.
+    """Return the pattern of times of one shape, or what is missing.
 
     The order of a day and a month of two digits each is told by a number above 12 in one of their places, and by dots,
     with which no locale writes a month first.
@@ -163,7 +163,7 @@ _ISO_FORM = re.compile(r"yyyy-MM-dd(?: |'T')HH:mm:ss(?:[.,]S+)?(?:X{3})?")
 
 
 def time_regex(form: str) -> bytes:
-    """Matches a time of this form, without named groups."""
+    """Return the pattern of a time of this form, without named groups."""
     if _ISO_FORM.fullmatch(form):
         return ISO_TIME
     if form.startswith("UNIX"):
@@ -183,7 +183,7 @@ def _pattern(form: str) -> bytes:
 
 
 def reader(form: str, clock: Clock) -> Callable[[bytes], int]:
-    """Reads times of a form: microseconds since the epoch; ValueError if a text is no such time."""
+    """Return a reader of times of a form: microseconds since the epoch; ValueError if a text is no such time."""
     if _ISO_FORM.fullmatch(form):
         return clock.read
     if form.startswith("UNIX"):
@@ -219,7 +219,7 @@ def _lower(name: bytes) -> str:
 
 
 def _offset(zone: bytes | None) -> timedelta | None:
-    """What a time states of its zone; None if it does not."""
+    """Return what a time states of its zone; None if it does not."""
     if zone is None:
         return None
     if zone in (b"Z", b"UTC", b"GMT"):

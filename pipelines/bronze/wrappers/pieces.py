@@ -29,7 +29,7 @@ class Piece(NamedTuple):
 
 
 def split(blocks: Iterable[bytes], how: str, bytes_max: int, offset: int = 0, line_no: int = 1) -> Iterator[Piece]:
-    """The pieces of a content.
+    """Yield the pieces of a content.
 
     Args:
         how: `ROWS`, `DOCUMENT`, `COLUMNS` or `WORDS` and a number, `STANZA` and a pattern, or nothing for lines.
@@ -159,7 +159,7 @@ def _rows(blocks: Iterable[bytes], offset: int, line_no: int, bytes_max: int) ->
 
 
 def _objects(blocks: Iterable[bytes], nested: int, offset: int, line_no: int, bytes_max: int) -> Iterator[Piece]:
-    """Objects that stand in so many others; what is between them is passed over."""
+    """Yield objects within that many others; the text between them is skipped."""
     depth = 0
     in_text = False
     held: list[bytes] = []  # of the object that is under way

@@ -123,7 +123,7 @@ def _not_logged_in(facts: Facts, episode: Episode) -> LoggedIncident:
     signatures=(_NOT_AUTHENTICATED,),
 )
 def authentication_failed(facts: Facts) -> Iterable[LoggedIncident]:
-    """Episodes by cluster."""
+    """Return episodes by cluster."""
     for episode in episodes(facts.remarked(_NOT_AUTHENTICATED)):
         peers = episode.keys
         reason = _REASON.search(episode.message.split("\n")[0])
@@ -143,7 +143,7 @@ def authentication_failed(facts: Facts) -> Iterable[LoggedIncident]:
     signatures=(_DENIED,),
 )
 def authorization_denied(facts: Facts) -> Iterable[LoggedIncident]:
-    """Episodes by principal, over all brokers."""
+    """Return episodes by principal, over all brokers."""
     for episode in episodes(facts.remarked(_DENIED), "key"):
         principal = episode.rows[0]["key"]
         what = _OPERATION.search(episode.message)

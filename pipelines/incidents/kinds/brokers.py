@@ -631,7 +631,7 @@ def _gone_repeatedly(facts: Facts, loop: Sequence[Away]) -> LoggedIncident:
     source="highwater.pipelines.grammars.clock: many lines in a row lie before the latest one",
 )
 def clock_set_back(facts: Facts) -> Iterable[LoggedIncident]:
-    """Rows of `silver.broker_lifecycle` that say so."""
+    """Return episodes of clocks that were set back, from rows of `silver.broker_lifecycle`."""
     for row in facts.lifecycle:
         if row["event"] == "clock_set_back":
             back_us = float(row["detail"]) * 1e6

@@ -135,7 +135,7 @@ def failed_produces(facts: Facts) -> Iterable[tuple[str, list[Row]]]:
 
 
 def _refused(error: str, rows: list[Row], advice: str = "") -> LoggedIncident:
-    """One episode of an error in words."""
+    """Return one episode of an error in words."""
     episode = Episode(rows)
     verb, meaning = _WORDS.get(error, ("failed", ""))
     answers = sum(row["answers"] for row in rows)
@@ -198,7 +198,7 @@ def _advice(error: str, rows: Sequence[Row]) -> str:
     causes=(*LAGGING, *UNDECIDED, "isr_shrunk"),
 )
 def produces_timed_out(facts: Facts) -> Iterable[LoggedIncident]:
-    """Episodes of timeouts over all brokers of a cluster."""
+    """Return episodes of timeouts over all brokers of a cluster."""
     return (_refused(error, rows) for error, rows in failed_produces(facts) if error == _TIMED_OUT)
 
 
@@ -209,7 +209,7 @@ def produces_timed_out(facts: Facts) -> Iterable[LoggedIncident]:
     causes=("transactions_timed_out", *ABSENT),
 )
 def producers_fenced(facts: Facts) -> Iterable[LoggedIncident]:
-    """Produces that were refused for their epoch, by episode; and producers that say that they gave up."""
+    """Return produces that were refused for their epoch, by episode; and producers that say that they gave up."""
     advice = (
         "Look for a second instance with the same transactional.id, and for transactions that were open for longer "
         "than transaction.timeout.ms."
@@ -235,7 +235,7 @@ def producers_fenced(facts: Facts) -> Iterable[LoggedIncident]:
     causes=(*ABSENT, "partitions_without_leader", "partitions_under_min_isr"),
 )
 def transactions_timed_out(facts: Facts) -> Iterable[LoggedIncident]:
-    """Episodes by cluster."""
+    """Return episodes by cluster."""
     for episode in episodes(facts.remarked(_TRANSACTION_ABORTED)):
         count, names, ids = episode.lines, episode.keys, episode.broker_ids
         by = f" by {brokers(ids)}" if ids else ""
@@ -312,7 +312,7 @@ def _holds_responses(version: Version) -> bool:
     source="KIP-932; kafka.server.share.SharePartition.releaseAcquisitionLockOnTimeout, 4.0 and later",
 )
 def share_locks_expired(facts: Facts) -> Iterable[LoggedIncident]:
-    """Episodes by group."""
+    """Return episodes by group."""
     for row in facts.locks_expired:
         records, start_us, end_us = row["records"], row["first_time"], row["last_time"]
         were = "was" if records == 1 else "were"

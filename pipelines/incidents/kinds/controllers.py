@@ -492,7 +492,7 @@ def _is_end_exact(facts: Facts, change: _Change) -> bool:
 
 
 def _voter(facts: Facts, cluster_id: str, node_id: int) -> str:
-    """``controller 4``, or ``node 2`` for a broker that is the controller, too."""
+    """Return ``controller 4``, or ``node 2`` for a broker that is the controller, too."""
     return facts.named(cluster_id, [node_id]) if (cluster_id, node_id) in facts.controllers else f"node {node_id}"
 
 
@@ -547,7 +547,7 @@ def controller_renounced(facts: Facts) -> Iterable[LoggedIncident]:
     yields_to=SHOWN_BY["quorum_unreachable"],
 )
 def quorum_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
-    """Episodes by the node that could not be reached, those of several nodes together."""
+    """Return episodes by the node that could not be reached, those of several nodes together."""
     brief: list[Row] = []
     rows = [row for row in before_shutdown(facts, facts.remarked(QUORUM_UNREACHABLE)) if row["key"]]
     for episode in episodes(rows, "key", within_s=15):
@@ -592,7 +592,7 @@ def _unreachable(facts: Facts, episode: Episode) -> LoggedIncident:
     causes=(*ABSENT, *UNDECIDED),
 )
 def controlled_shutdown_failed(facts: Facts) -> Iterable[LoggedIncident]:
-    """Shutdowns that were asked for again, or done without the controller."""
+    """Return shutdowns that were asked for again, or done without the controller."""
     retried = facts.remarked(_RETRY)
     given_up = facts.remarked(_GIVEN_UP)
     for row in given_up:
@@ -653,7 +653,7 @@ def _not_handed_over(facts: Facts, row: Row, retries: list[Row], severity: Sever
     signatures=(_WAITS, _BEGUN, MIGRATION_COPIED),
 )
 def migration_waits(facts: Facts) -> Iterable[LoggedIncident]:
-    """Waiting that no line of the migration's begin follows."""
+    """Return waits for a migration whose start no later line shows."""
     begun = facts.remarked(_BEGUN, MIGRATION_COPIED)
     for row in facts.remarked(_WAITS):
         start = row["first_time"]

@@ -262,7 +262,7 @@ def _earlier_reason(facts: Facts, row: Row, reason: Reason) -> tuple[int, Reason
 
 
 def _not_truncated(facts: Facts, row: Row) -> tuple[str, dict[str, Any]]:
-    """The same of a follower that may not truncate."""
+    """Return episodes of a follower that may not truncate."""
     broker_id = row["broker_id"]
     bug = bug_of("KAFKA-3410", facts.version(node(row), row["first_time"]))
     offsets = _OFFSETS.search(row["message"])
@@ -299,7 +299,7 @@ def _not_truncated(facts: Facts, row: Row) -> tuple[str, dict[str, Any]]:
     signatures=(_FULL, _IO, _RENAME, _SAID),
 )
 def log_directory_failed(facts: Facts) -> Iterable[LoggedIncident]:
-    """Failures by broker; lines of one follow each other within seconds."""
+    """Return failures by broker; lines of one follow each other within seconds."""
     rows = [row for row in facts.lifecycle if row["event"] == "log_dir_failure"]
     for group in grouped(sorted(rows, key=node), _is_same_failure):
         broker, start = node(group[0]), group[0]["time"]
@@ -417,7 +417,7 @@ def broker_out_of_memory(facts: Facts) -> Iterable[LoggedIncident]:
     signatures=(_NO_FILES,),
 )
 def broker_out_of_files(facts: Facts) -> Iterable[LoggedIncident]:
-    """Stack traces that come from EMFILE."""
+    """Return failures whose stack traces come from EMFILE."""
     for row in facts.remarked_by_brokers(_NO_FILES):
         episode, name = Episode([row]), facts.named(row["cluster_id"], [row["broker_id"]])
         yield episode.incident(
@@ -441,7 +441,7 @@ def broker_out_of_files(facts: Facts) -> Iterable[LoggedIncident]:
     causes=ABSENT,
 )
 def indexes_rebuilt(facts: Facts) -> Iterable[LoggedIncident]:
-    """Episodes by broker: the process before did not end in order."""
+    """Return episodes by broker: the process before did not end in order."""
     for episode in episodes(facts.remarked_by_brokers(_DAMAGED, TORN), "broker_id"):
         segments = number(episode.lines, "segment")
         yield episode.incident(

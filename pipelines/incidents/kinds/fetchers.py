@@ -82,7 +82,7 @@ _OUT_OF_RANGE = re.compile(
     causes=FAILED,
 )
 def fetcher_died(facts: Facts) -> Iterable[LoggedIncident]:
-    """Threads that logged the error with which they end; the broker's next start brings them back."""
+    """Return threads that logged the error with which they end; the broker's next start brings them back."""
     for row in facts.remarked_by_brokers(_DIED):
         episode, start, broker_id = Episode([row]), row["first_time"], row["broker_id"]
         end = facts.next_start(episode.node, row["last_time"])
@@ -118,7 +118,7 @@ def fetcher_died(facts: Facts) -> Iterable[LoggedIncident]:
     causes=("brokers_rejected", *ABSENT),
 )
 def leader_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
-    """Episodes by leader, those of several followers together."""
+    """Return episodes by leader, those of several followers together."""
     rows = [
         row
         for row in map(_since_tried, before_shutdown(facts, facts.remarked_by_brokers(LEADER_UNREACHABLE)))
@@ -176,7 +176,7 @@ def _is_lost_together(group: list[Row], row: Row) -> bool:
     ),
 )
 def fetch_errors(facts: Facts) -> Iterable[LoggedIncident]:
-    """Episodes by leader, those of several followers together; none of a cluster that is shut down."""
+    """Return episodes by leader, those of several followers together; none of a cluster that is shut down."""
     for episode in episodes(before_shutdown(facts, facts.remarked_by_brokers(_ERROR)), "key", within_s=60):
         leader, names = int(episode.rows[0]["key"]), episode.partitions
         errors = _errors(episode.rows)
@@ -214,7 +214,7 @@ def _errors(rows: list[Row]) -> set[str]:
     causes=(*ABSENT, *UNDECIDED, "fetcher_died", "fetch_errors", "partitions_without_leader"),
 )
 def partitions_not_fetched(facts: Facts) -> Iterable[LoggedIncident]:
-    """Partitions that a fetcher gave up, whose broker left their ISR and did not come back.
+    """Return partitions that a fetcher gave up, whose broker left their ISR and did not come back.
 
     A leader that changes, or a start of the broker, makes it fetch again; a fetcher that learns of a new leader late
     gives partitions up, too.
@@ -262,7 +262,7 @@ def _given_up_for(facts: Facts, episode: Episode, names: frozenset[str]) -> Reas
 
 
 def _is_out(facts: Facts, row: Row, name: str) -> bool:
-    """Whether a replica that is not fetched left the ISR in the time that this takes, and for good."""
+    """Return whether a replica that is not fetched left the ISR in the time that this takes, and for good."""
     absences = [
         other
         for other in facts.absences
@@ -292,7 +292,9 @@ def _is_out(facts: Facts, row: Row, name: str) -> bool:
     causes=("unclean_election", *ABSENT),
 )
 def high_watermark_below_start(facts: Facts) -> Iterable[LoggedIncident]:
-    """Errors of a leader that asks its own log for an offset below its start: it answers no fetch, commits nothing."""
+    """Return errors of a leader that asks its own log for an offset below its start: it answers no fetch, commits
+    nothing.
+    """
     for row in facts.remarked(_FAILED_AT_LEADER):
         match = _OUT_OF_RANGE.search(row["message"])
         if match is None or int(match["offset"]) >= int(match["start"]):

@@ -57,7 +57,7 @@ def _rule(row: Row) -> tuple[str, str, str]:
     causes=("unclean_election", "zombie_leader", *ABSENT),
 )
 def guarantee_broken(facts: Facts) -> Iterable[LoggedIncident]:
-    """Violations of rules that speak of no loss, those of one rule together."""
+    """Return violations of rules that speak of no loss, those of one rule together."""
     of_rule: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in _violations(facts):
         if row["rule_id"] not in LOSS_RULES:
@@ -67,7 +67,7 @@ def guarantee_broken(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _violations(facts: Facts) -> list[Row]:
-    """Violations that follow from no other one."""
+    """Return violations that follow from no other one."""
     return [row for row in facts.findings if row["severity"] == "violation" and row["implied_by"] is None]
 
 

@@ -212,7 +212,9 @@ def _outside_at_least(what: str, absences: Sequence[_Absence]) -> str:
     causes=LAGGING,
 )
 def isr_flapping(facts: Facts) -> Iterable[LoggedIncident]:
-    """Replicas that leaders took out of one partition's ISR four times or more, each within ten minutes of the last."""
+    """Return replicas that leaders took out of one partition's ISR four times or more, each within ten minutes of the
+    last.
+    """
     left: dict[tuple[Node, str], list[int]] = defaultdict(list)
     for row in facts.absences:
         if row["made_by"] == "leader":
@@ -253,7 +255,7 @@ def isr_flapping(facts: Facts) -> Iterable[LoggedIncident]:
     causes=(*ABSENT, *UNDECIDED),
 )
 def zombie_leader(facts: Facts) -> Iterable[LoggedIncident]:
-    """Leaders whose ISR changes were refused, each with how long there were two leaders where logs show it.
+    """Return leaders whose ISR changes were refused, each with how long there were two leaders where logs show it.
 
     What it took after another one was elected was never committed.
     """

@@ -454,7 +454,7 @@ def _session_ms(facts: Facts, broker: Node) -> int:
     causes=("partitions_without_leader", "controlled_shutdown_failed", *ABSENT, *UNDECIDED),
 )
 def elections_failed(facts: Facts) -> Iterable[LoggedIncident]:
-    """Episodes by cluster, but for those in which the whole cluster is shut down."""
+    """Return episodes by cluster, but for those in which the whole cluster is shut down."""
     for episode in episodes(before_shutdown(facts, facts.remarked(_NOT_ELECTED)), within_s=15):
         ids, names = episode.broker_ids, episode.partitions
         who = f"The controller ({brokers(ids)})" if ids else "The controller"

@@ -45,7 +45,7 @@ class ScoredSeconds(NamedTuple):
 
 
 def heaviest(scores: Sequence[tuple[int, float]], quiet: float) -> list[ScoredSeconds]:
-    """All maximal windows of seconds that score more than the quiet seconds within them cost.
+    """Return all maximal windows of seconds that score more than the quiet seconds within them cost.
 
     The maximal scoring subsequences of Ruzzo and Tompa (1999), in which a second without an entry scores ``-quiet``.
 
@@ -76,7 +76,7 @@ def heaviest(scores: Sequence[tuple[int, float]], quiet: float) -> list[ScoredSe
 
 
 def episodes(scores: Sequence[tuple[int, float]], faults: Iterable[int] = ()) -> list[ScoredSeconds]:
-    """Windows that stand out by their own measure: within each, a quiet second costs half of its average.
+    """Return windows that stand out by their own measure: within each, a quiet second costs half of its average.
 
     Args:
         faults: seconds in which the replica died or stood still: no window reaches across one.
@@ -96,7 +96,7 @@ def episodes(scores: Sequence[tuple[int, float]], faults: Iterable[int] = ()) ->
 
 
 def _parts(scores: Sequence[tuple[int, float]], faults: Sequence[int]) -> Iterable[list[tuple[int, float]]]:
-    """Runs of seconds of which none is further than `_GAP_S` from the next, nor parted from it by a fault."""
+    """Return runs of seconds of which none is further than `_GAP_S` from the next, nor parted from it by a fault."""
     part: list[tuple[int, float]] = []
     for second, score in scores:
         if part and (second - part[-1][0] > _GAP_S or any(part[-1][0] < fault <= second for fault in faults)):
@@ -113,7 +113,7 @@ def _parts(scores: Sequence[tuple[int, float]], faults: Sequence[int]) -> Iterab
     causes=(*ABSENT, *NOT_FETCHED),
 )
 def slow_replica(facts: Facts) -> Iterable[LoggedIncident]:
-    """Windows of seconds in which produces waited for one replica beyond the limit."""
+    """Return windows of seconds in which produces waited for one replica beyond the limit."""
     of_replica: dict[Node, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for row in facts.waits:
         if row["replica_id"] >= 0 and row["role"] not in _NOT_SLOW:
