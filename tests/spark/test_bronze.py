@@ -78,7 +78,7 @@ def cluster(root: Path, name: str = A) -> Path:
             for file, content in (
                 ("server.log.gz", server(broker, name)),
                 ("kafka-request.log", requests(broker)),
-                ("log-cleaner.log", CLEANER + f"{name} {broker}\n".encode()),
+                ("log-cleaner.log", CLEANER + f"java.io.IOException: {name} {broker}\n".encode()),
             )
         },
     )
