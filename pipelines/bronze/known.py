@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Final
 
 import msgspec
+
+from highwater.schemas.package_data import toml
 
 
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -21,4 +22,4 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     remarks: dict[str, tuple[str, ...]]
 
 
-KNOWN: Final = msgspec.toml.decode(files(__package__).joinpath("known.toml").read_bytes(), type=Known)
+KNOWN: Final = msgspec.convert(toml(__package__, "known.toml"), Known)
