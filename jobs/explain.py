@@ -26,7 +26,7 @@ def explain(console: Console, subject: str | None, form: str = "text") -> ExitCo
     """Explain a rule, a kind of incident, an exception, a log line, or the lines of stdin; None lists all rules.
 
     Raises:
-        InputError: the subject is a single word that names none of these, or stdin is no text.
+        InputError: the subject is a single word that names none of these, or stdin is not text.
     """
     if subject is not None and any(sign.isspace() for sign in subject.strip()):
         lines = [subject] if "\n" not in subject else _plain_lines(BytesIO(subject.encode()))

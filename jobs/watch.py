@@ -1,7 +1,7 @@
 """``highwater watch``: an audit of what is new, again and again, and what begins and ends meanwhile.
 
 Each round is a run like the hourly one, so what it leaves is a run's. Which incidents were told is kept beside the
-report, so that a watch that was killed continues: nothing is told twice, and what did not arrive is tried again.
+report, so that a watch that was killed continues: nothing is reported twice, and what did not arrive is tried again.
 """
 
 from __future__ import annotations

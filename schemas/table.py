@@ -81,7 +81,7 @@ class TableSpec:
     #: asks each batch for it
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)  #: further Delta table properties
-    #: it keeps Delta's change data feed. Only where that tells what changed: other tables of gold are made again by
+    #: it keeps Delta's change data feed. Only where that shows what changed: other tables of gold are made again by
     #: each run, whose rows are written again though they are what they were
     feeds_changes: bool = False
     #: columns that reads are bounded by: Delta keeps statistics of them and of keys, and of no others

@@ -67,7 +67,7 @@ def as_columns(table: pa.Table, width: int | None = None) -> str:
     """Return aligned columns, numbers right-aligned and rounded.
 
     Args:
-        width: columns of the terminal. None if there is no limit.
+        width: columns of the terminal. None means no limit.
     """
     rows = [{name: _rounded(value) for name, value in row.items()} for row in plain_rows(table)]
     right = [bool(rows) and all(_is_number(row[name]) for row in rows) for name in table.column_names]

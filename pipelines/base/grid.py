@@ -21,7 +21,7 @@ def format_grid(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequ
 
     Args:
         right: which columns are right-aligned, such as numbers.
-        width: columns of the terminal. None if there is no limit.
+        width: columns of the terminal. None means no limit.
     """
     columns = list(zip(heads, *rows, strict=True))
     widths = _fit_widths(columns, right, width)

@@ -77,7 +77,7 @@ def is_bundle(name: str) -> bool:
 def members(
     path: str, file: BinaryIO, is_log: Callable[[str], bool], is_asked: Callable[[str], bool] = lambda _: False
 ) -> Iterator[Member]:
-    """Yield the logs of a bundle, in the order in which they stand in it.
+    """Yield the logs of a bundle, in their order within it.
 
     Args:
         path: of the bundle.

@@ -42,7 +42,7 @@ def plain_lines(file: Readable, record_bytes_max: int) -> Iterator[str]:
         record_bytes_max: as in `pipelines.bronze.reader.sourced_records`.
 
     Raises:
-        ValueError: the content is no text.
+        ValueError: the content is not text.
     """
     blocks = Source(file, block_bytes=SAMPLE_BYTES).blocks()
     first = next(blocks, b"").removeprefix(BOM)

@@ -38,7 +38,7 @@ class Folders:
     said: tuple[tuple[tuple[str, ...], Folder], ...] = ()
 
     def of(self, path: str) -> Folder:
-        """Return the settings of the innermost folder of a file; of two patterns those of the longer one."""
+        """Return the settings of the innermost folder of a file; of two patterns, the longer one counts."""
         parts = [part.removesuffix("!") for part in PurePath(path).parent.parts] if self.said else []
         fitting = [
             (len(patterns), sum(map(len, patterns)), number)

@@ -222,7 +222,7 @@ def kind_of_logger(logger: str) -> str:
 
 
 def kind_of_name(path: str) -> tuple[str | None, str]:
-    """Return the kind of file that its name stands for, and what the name has in front of it (``broker1-``)."""
+    """Return the kind of file by its name, and the prefix of the name (``broker1-``)."""
     if source := source_of(path):
         # Lines of one source in a file of several: nothing beside them is of the same source.
         return None, source

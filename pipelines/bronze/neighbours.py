@@ -90,7 +90,7 @@ def evidence(
     lives: Sequence[FileLife] = (),
     last_us: int | None = None,
 ) -> FileEvidence:
-    """Return the evidence of a file's own lines; those of a client show nothing of a broker.
+    """Return the evidence of a file's own lines; lines of a client show nothing of a broker.
 
     Args:
         lives: brokers that wrote it one after the other, if several did.

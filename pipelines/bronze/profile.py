@@ -84,7 +84,7 @@ def stored_sha256(path: str) -> str:
 
 
 def known_files(paths: Iterable[str], known: frozenset[str]) -> dict[str, str]:
-    """Return those of the files whose bytes are known, with their hash; one that cannot be read is not known."""
+    """Return the files whose bytes are known, with their hash; an unreadable file is not known."""
     hashes = {}
     for path in paths if known else ():
         with suppress(OSError):

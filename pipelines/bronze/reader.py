@@ -45,16 +45,16 @@ from highwater.pipelines.kafka.raw_record import CONTINUATION as CONTINUED
 
 #: Streams that are followed at a time. A system's log has one for each process; the one that was silent longest goes.
 STREAMS_MAX = 64
-#: One is over when so many bytes of the others are behind its last line.
+#: A stream is over when this many bytes of the others follow its last line.
 SILENT_BYTES = 16 << 20
-#: JSON may take so many times the bytes of what it wraps, and has fields beside it.
+#: JSON may take this many times the bytes of what it wraps, and has other fields.
 _LINE_FACTOR = 2
 _LINE_EXTRA_BYTES = 1 << 14
 #: Lines outside of the frame that are held until the frame's own time is known.
 _EARLY_MAX = 1000
-#: A stream's records are looked at for settled ones whenever so many have come.
+#: A stream's records are searched for settled ones after this many records.
 _TAKEN_RECORDS = 256
-#: What stands before the record in some lines only: keys that were pressed, quotes, bullets.
+#: Signs before the record in some lines only: pressed keys, quotes, bullets.
 _GLUED = re.compile(rb"(?:\^[A-Z\\]|[^\w\s\[({<]{1,3}) ?")
 _ANY_LINE = re.compile(b"")
 #: Bytes that a damaged disk or a careless copy leaves in runs, and no program logs so many of.
@@ -460,7 +460,7 @@ class _Reader:
                 self._settle(begins=not goes_on)
 
     def _is_foreign(self, line: Logged) -> bool:
-        """Return True for a whole line of another program; a part of a line tells nothing."""
+        """Return True for a whole line of another program; a part of a line shows nothing."""
         if line.name is None:
             return False
         is_begun = self._start.match(line.text) is not None

@@ -82,7 +82,7 @@ def identify(
 
 
 def _rows_by_content(register: Rows) -> Callable[[Unread], Row]:
-    """Return the row of a known file: that of its source, if several are mixed in it."""
+    """Return the row of a known file, or of its source if the file mixes several."""
     of_source = {(row["sha256"], source_of(row["path"])): row for row in register}
     of_file = {row["sha256"]: row for row in register}
     return lambda item: of_source.get((item.sha256, source_of(item.path))) or of_file[item.sha256 or ""]
@@ -123,7 +123,7 @@ def _told_apart(new: Sequence[Profile], identities: Mapping[str, Identity], regi
 
 
 def _stored_evidence(row: Row, path: str, said: Folders) -> FileEvidence:
-    """Return the evidence of a file that an earlier run read. What was itself learnt from a folder is no evidence."""
+    """Return the evidence of a file that an earlier run read. What was learnt from a folder does not count."""
     is_by_lines = row["broker_id_source"] in BY_LINES
     return FileEvidence(
         path=path,

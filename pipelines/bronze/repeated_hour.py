@@ -47,7 +47,7 @@ class Repeat(NamedTuple):
 
     @property
     def hours(self) -> list[bytes]:
-        """Return the hours of local time that it lies in, as they begin a time in a log, with a blank and with a T."""
+        """Return the hours of local time that it covers, as they begin a time in a log, with a blank and with a T."""
         first, last = self.start_us + self.offset_us, self.switch_us - 1 + self.offset_us
         hours = range(first // _HOUR_US, last // _HOUR_US + 1)
         texts = [instant(hour * _HOUR_US).strftime(f"%Y-%m-%d{sign}%H") for hour in hours for sign in " T"]

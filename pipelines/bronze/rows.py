@@ -44,7 +44,7 @@ class FileSpan:
 
     @property
     def file(self) -> str:
-        """Return the file, or the member of a bundle, in which the lines stand."""
+        """Return the file, or the member of a bundle, of the lines."""
         path, source = self.log.path, self.log.source
         return path.removesuffix(f"{MARK}{source}") if source else path
 

@@ -36,7 +36,7 @@ def source_of(path: str) -> str:
 
 
 def file_of(path: str) -> str:
-    """Return the path of the file in which lines of a path stand."""
+    """Return the path of the file with the lines of a path."""
     source = source_of(path)
     return path.removesuffix(f"{MARK}{source}") if source else path
 

@@ -163,7 +163,7 @@ def _election(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
     unclean (KIP-704).
 
     `PartitionChangeBuilder.electLeader` takes the *target* ISR, which a reassignment or a leader's AlterPartition may
-    have changed in the same record: only an ISR of no one but the new leader tells of an unclean election.
+    have changed in the same record: only an ISR of the new leader alone shows an unclean election.
     """
     if row.leader in (before.leader, NO_LEADER):
         return None, "allowed"

@@ -25,7 +25,7 @@ class ControllerRules(Versioned):
 
     @property
     def isr_may_be_empty(self) -> bool:
-        """Return whether eligible leader replicas stand in for an ISR (KIP-966, in the metadata since 3.7)."""
+        """Return whether eligible leader replicas replace an ISR (KIP-966, in the metadata since 3.7)."""
         return self.version >= (3, 7, 0)
 
 

@@ -1,6 +1,6 @@
 """The gold stage: silver becomes the answers.
 
-A run replays what lies behind the seals of the last one and merges it; the tables that are small are made again.
+A run replays lines after the seals of the last one and merges the results; small tables are replaced.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from highwater.schemas.table import TableSpec
 
 _INSTANT = pa.timestamp("us", "UTC")
 
-#: Tables that each run adds files to; what continues from run to run stands in files of its own.
+#: Tables that each run adds files to; what continues from run to run is in files of its own.
 GATHERED = tuple(spec for spec in TABLES if spec not in (FOLDS, AUDITED))
 
 

@@ -61,7 +61,7 @@ class ClockWatch:
 
 
 def by_group(lines: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield lines (`CLOCK_COLUMNS`) as blobs (`base.blobs`) of a group of files, whose name stands in the table's
+    """Yield lines (`CLOCK_COLUMNS`) as blobs (`base.blobs`) of a group of files, whose name is in the table's
     place.
 
     A file has all its lines in one group; so many small ones share it that a blob is worth its making.

@@ -88,7 +88,7 @@ def of_broker(match: re.Match[str], context: LogIdent, record: LogRecord) -> tup
 
 
 def override(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read all overrides of a topic or a broker. Those of clients, users and addresses are left out."""
+    """Read all overrides of a topic or a broker. Overrides of clients, users and addresses are left out."""
     kind = match["kind"]
     if kind in ("topics", "brokers") and "/" in match["entity"]:
         raise ValueError(f"no entity: {match['entity'][:80]}")

@@ -123,7 +123,7 @@ def _shared(request: Body, response: Body | None) -> Json:
 
 
 def shared_partitions(request: Body, response: Body | None) -> Iterable[Json]:
-    """Return partitions of which records were delivered or acknowledged (KIP-932), or which a share session begins to
+    """Return partitions with delivered or acknowledged records (KIP-932), or which a share session begins to
     ask for.
 
     What was acknowledged may fail where what was fetched does not.

@@ -119,7 +119,7 @@ def _parsed(records: pa.RecordBatch) -> list[_Line]:
 
 
 def _fitting(lines: list[_Line], sources: pa.RecordBatch) -> tuple[list[_Line], list[tuple[str, pa.RecordBatch]]]:
-    """Return lines, of which those with a value that fits into no column are unparsed, and their rows by table."""
+    """Return lines and their rows by table. A line with a value that fits into no column is unparsed."""
     tables = _facts_of(lines)
     try:
         return lines, _as_batches(tables, sources)

@@ -79,7 +79,7 @@ ASSIGNMENT: Forms = {"ReplicaAssignment": "replicas addingReplicas removingRepli
 
 
 def split(text: str, separator: str = ", ") -> list[str]:
-    """Return parts of a text between separators that stand outside all brackets; none for an empty text."""
+    """Return parts of a text between separators outside all brackets; none for an empty text."""
     parts: list[str] = []
     pending: list[str] = []
     depth = 0

@@ -133,7 +133,7 @@ def _bodies(printed: str, answers: bool) -> tuple[str, str | None]:
 
 
 def _times(text: str) -> tuple[Json, int]:
-    """Return what stands at the end of a line, and where that begins."""
+    """Return the end of a line, and the position where it begins."""
     at = text.rfind(" from connection ")
     if at < 0:
         at = text.rfind(" from client ")

@@ -232,7 +232,7 @@ class Facts:
         return {node: sorted(those) for node, those in versions.items()}
 
     def version(self, node: Node, time_us: int) -> str | None:
-        """Return the release that a broker ran at an instant, as logged; None where no line tells."""
+        """Return the release that a broker ran at an instant, as logged; None where no line shows it."""
         known = self._versions.get(node, [])
         before = [text for time, text in known if time <= time_us]
         return before[-1] if before else known[0][1] if known else None

@@ -98,7 +98,7 @@ class LoudText(NamedTuple):
 
     @property
     def action(self) -> str:
-        """Return what to do, by the entry of the line and that of its exception."""
+        """Return what to do, by the entries of the line and its exception."""
         cause = None if self.thrown is None else cause_of(self.thrown)
         return advice_of("" if self.found is None else self.found.message.action, None if cause is None else cause[1])
 

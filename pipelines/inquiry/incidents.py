@@ -17,7 +17,7 @@ TEXT_MAX = 1200
 
 
 def selected(incidents: Sequence[Incident], broker_id: int | None, topic: str | None) -> list[Chain]:
-    """Return chains of which any part is about a broker, or a partition of a topic; all if neither is asked for."""
+    """Return chains with a part about a broker, or a partition of a topic; all if neither is asked for."""
 
     def is_about(incident: Incident) -> bool:
         of_broker = broker_id is None or broker_id in incident.broker_ids

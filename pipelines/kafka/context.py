@@ -180,7 +180,7 @@ class Contexts:
 
     @cached_property
     def likely_versions(self) -> dict[tuple[str, int], str]:
-        """Return Kafka version by (cluster, broker), to predict with; where no line shows it, that of the protocol.
+        """Return the Kafka version by (cluster, broker), to predict with; where no line shows it, by the protocol.
 
         Up to 0.10 only loggers of ``kafka`` go to server.log, which do not show it. inter.broker.protocol.version is
         that of the release unless it is being upgraded.

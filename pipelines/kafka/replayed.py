@@ -51,7 +51,7 @@ def start_ups(lives: Iterable[tuple[str, int | None, int, str]]) -> dict[tuple[s
 
 
 def is_past(starts: StartUps, cluster_id: str, node_id: int | None, time_us: int, detail: str | None) -> bool:
-    """Return whether a line tells what a node reads of the past as it starts."""
+    """Return whether a line shows what a node reads of the past as it starts."""
     if node_id is None or not (detail or "").startswith(_REPLAYED):
         return False
     spans = starts.get((cluster_id, node_id), ())

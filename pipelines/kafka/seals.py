@@ -40,7 +40,7 @@ class Seal(NamedTuple):
     sessions_us: int  #: the same for fetches; earlier, as what wakes them may still be open
     waiting_us: int  #: the oldest request with an append that is not settled was handled at or after it
     premises: str  #: hash of what lines had told of versions and settings by then
-    #: the seal that the run continued from; 0: none. Seals of earlier runs that lie behind it are outdated
+    #: the seal that the run continued from; 0: none. Later seals of earlier runs are outdated
     since_us: int = 0
 
 
@@ -65,7 +65,7 @@ class StoredRun:
 
 
 def runs_that_hold(runs: Iterable[StoredRun], cluster_id: str) -> Iterator[StoredRun]:
-    """Yield runs of a cluster behind whose seals no later run has gone back: what lies before them is as it was.
+    """Yield runs of a cluster before whose seals no later run has gone back: earlier results are as they were.
 
     Args:
         runs: the newest first.
@@ -161,7 +161,7 @@ def starts(
 
 
 def not_before(start: Start, pinned: tuple[Seal, int] | None) -> Start:
-    """Return a start, which is moved to where days were dropped if it lies before that."""
+    """Return a start, or the end of the dropped days if it is before that."""
     if pinned is None or (start.seal is not None and start.seal.sealed_us >= pinned[0].sealed_us):
         return start
     return start._replace(seal=pinned[0], folds_run=pinned[1], is_first=True)

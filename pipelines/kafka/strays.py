@@ -33,7 +33,7 @@ TIME_OUT_OF_RANGE = "time_out_of_range"
 FAR_US = 2 * DAY_US
 #: Segments are rolled and expired every few days: no broker that runs is silent for so long.
 SILENCE_MAX_US = 366 * DAY_US
-#: That many records that agree tell the time, as those do that show that a clock was set (`pipelines.grammars.clock`).
+#: Agreeing records that show the time, as many as show a clock that was set (`pipelines.grammars.clock`).
 RECORDS_MIN = 20
 #: Groups of times among which it is not decided yet; a log with more of them is one of few lines.
 _GROUPS_MAX = 50
@@ -136,7 +136,7 @@ class StrayWatch:
 
 
 def _chain(groups: Sequence[_Group], before_us: int | None, certain: _Group | None) -> list[_Group]:
-    """Of groups in their order the ones with most records, each of which continues from the one before.
+    """Return the groups with most records, in their order, each continuing from the one before.
 
     Args:
         before_us: what the first one continues from.
@@ -157,7 +157,7 @@ def _chain(groups: Sequence[_Group], before_us: int | None, certain: _Group | No
 
 
 def _up_to_day(text: bytes, time_us: int) -> bytes | None:
-    """Return the first bytes of a record, as far as they tell its day."""
+    """Return the first bytes of a record that show its day."""
     if text.startswith(b"{"):
         match = _JSON_DAY.search(text, 0, _DAY_BYTES_MAX)
         return None if match is None else text[: match.end()]

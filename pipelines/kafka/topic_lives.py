@@ -36,9 +36,7 @@ class TopicLives(NamedTuple):
     of_id: Mapping[str | None, int] = {}  #: the life of each topic id; empty if no line names one
 
     def at(self, time_us: int, topic_id: str | None = None) -> int:
-        """Return the life that an instant is in: how often the topic had been created again. An id tells whatever the
-        clock.
-        """
+        """Return the life at an instant: how often the topic had been created again. A topic id shows it."""
         life = self.of_id.get(topic_id)
         return bisect_right(self.births_us, time_us) if life is None else life
 

@@ -49,7 +49,7 @@ def reader_of(lake: Lake, needed: Iterable[Needed] = (), searched: Iterable[Need
 
 
 def is_searchable(lake: Lake, spec: TableSpec) -> bool:
-    """Return whether the driver may search a table for a few rows: it has rows, and is no larger than that."""
+    """Return whether the driver may search a table for a few rows: it has rows, and at most that many."""
     return lake.has_rows(spec) and sum(file.size_bytes for file in lake.files(spec)) <= SEARCHED_MAX
 
 

@@ -62,13 +62,13 @@ def rows_at(reader: LakeReader, table: str, places: Iterable[Place], columns: st
 
 
 def texts_at(reader: LakeReader, places: Iterable[Place]) -> dict[Place, str]:
-    """Return messages of lines, as far as they are there."""
+    """Return messages of lines, where the lake has them."""
     rows = rows_at(reader, "bronze_log_lines", places, "file_id, byte_offset, message")
     return {(row["file_id"], row["byte_offset"]): row["message"] for row in rows if row["message"] is not None}
 
 
 def lines_at(reader: LakeReader, places: Iterable[Place], chars_max: int) -> dict[Place, Line]:
-    """Return lines of logs, as far as they are there.
+    """Return lines of logs, where the lake has them.
 
     Args:
         chars_max: characters of a text; the place in the file leads to the rest.

@@ -8,9 +8,9 @@ is killed alone leaves them for a moment, and they write files that no commit wi
 
 What it cannot do: it is the kernel's, so it works on a local disk and between the machines of a file system that
 carries locks (NFS from version 4). An object store has no locks, and some network mounts refuse them; then this is
-told as a warning and the run continues. What is left there is Delta's own protection: a commit is made under a number
-that no one else can take, so that no table is ever torn, and of two rewrites of one table the later one fails. It does
-not keep two runs from both adding the same lines.
+reported as a warning, and the run continues. Delta protects its tables there: a commit has a number that no other
+commit can take. So no table is torn, and of two rewrites of one table the later one fails. Two runs may still add the
+same lines.
 
 Who else may write the lake's folder may have put something there by these names. So the files are opened without
 following a link, they must be plain files of one name with nothing but a holder in them, and are never cut: a holder is

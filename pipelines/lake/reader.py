@@ -79,7 +79,7 @@ class LakeReader:
         self._files: list[str] = []
 
     def rows(self, statement: str, **parameters: object) -> Rows:
-        """Return rows of a query; times are microseconds since the epoch, ``$name`` stands for a parameter.
+        """Return rows of a query; times are microseconds since the epoch, ``$name`` means a parameter.
 
         Raises:
             InputError: the lake has no such table, or it cannot be read.

@@ -35,7 +35,7 @@ class ExplainedText:
 
     @property
     def action(self) -> str:
-        """Return what to do, by the entry of the line and that of its exception."""
+        """Return what to do, by the entries of the line and its exception."""
         own = "" if self.message is None else self.message.action
         return advice_of(own, None if self.cause is None else self.cause[1])
 

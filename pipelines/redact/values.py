@@ -25,7 +25,7 @@ NAMES: Mapping[str, str] = {
     "topic_id": kinds.TOPIC_ID,
     "transactional_id": kinds.TRANSACTIONAL_ID,
 }
-#: Hashes that names went into, and whoever knows the rest of them could try.
+#: Hashes over names, which a reader who knows the rest of the input could try.
 _IDENTITIES = frozenset({"finding_id", "implied_by", "fingerprint", "operation_id", "request_id"})
 #: Texts that no grammar has read; of lines that one has, the name of their template.
 _UNREAD = frozenset({"template"})

@@ -183,7 +183,7 @@ def _before(lake: Lake, cluster_id: str | None) -> RunBefore | None:
 
 
 def _most_blamed(groups: Rows) -> list[Node]:
-    """Return the cluster and id of blamed brokers, worst first, at most `BLAMED_MAX`; of produces before those of
+    """Return the cluster and id of blamed brokers, worst first, at most `BLAMED_MAX`; produces come before
     coordinators.
     """
     nodes: dict[Node, None] = {}

@@ -110,7 +110,7 @@ class _Tables:
 def _aggregates(
     tables: _Tables, config: Config, files: Rows, bounds: small.WindowBounds
 ) -> tuple[Cubes | None, dict[str, int]]:
-    """Return aggregates of all that arrived in the window, and the operations whose story is told, with their arrivals.
+    """Return aggregates of all arrivals in the window, and the operations with a story, with their arrivals.
 
     None where there is no time at all.
     """
@@ -228,5 +228,5 @@ def _texts(tables: _Tables, lines: dict[Place, int]) -> dict[Place, str]:
 
 
 def _at(name: str, times_us: Iterable[int]) -> pc.Expression:
-    """Return rows of some instants, by which parts of large files are left out: their rows lie in order of time."""
+    """Return rows of some instants, by which parts of large files are skipped: their rows are in order of time."""
     return pc.field(name).isin(pa.array(sorted(set(times_us)), pa.timestamp("us", "UTC")))

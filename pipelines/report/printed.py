@@ -68,7 +68,7 @@ def _coverage(report: Report) -> Iterator[str]:
 
 
 def _findings(report: Report) -> Iterator[str]:
-    """Yield violations, undecided cases and observations, as far as there are any."""
+    """Yield violations, undecided cases and observations."""
     if not (report.violations or report.open_cases or report.observations):
         yield "findings: none"
     for title, findings in (("violations", report.violations), ("undecided cases", report.open_cases)):

@@ -45,7 +45,7 @@ _WORST = (
 
 
 def of_window(bounds: WindowBounds, cluster_id: str | None) -> str:
-    """Return which rows of a table of requests are reported: those of a cluster that arrived within the window."""
+    """Return which rows of a table of requests are reported: of a cluster, and within the window."""
     conditions = ["true"]
     if bounds.since_us is not None:
         conditions.append(f"{ARRIVAL} >= make_timestamptz({bounds.since_us})")
@@ -108,7 +108,7 @@ def counted_by_class() -> str:
 
 
 def groups(operations: str) -> str:
-    """Return counts and sums per combination of the columns that have few values, none of which grows with the input.
+    """Return counts and sums per combination of the columns with few values, whose number the input does not raise.
 
     Of a follower's fetch neither min.bytes nor isolation level are told apart: followers are one kind of reader.
     """
@@ -223,7 +223,7 @@ def latency(requests: str) -> str:
 
 
 def throttled(where: str) -> str:
-    """Return the clients and APIs that quotas held back longest in all.
+    """Return the clients and APIs that quotas held back longest in total.
 
     Args:
         where: of `of_window`.

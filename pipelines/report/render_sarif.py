@@ -250,7 +250,7 @@ def _folder_of(files: Iterable[str]) -> str:
 
 
 def _rule_ids(report: Report) -> Iterable[str]:
-    """Return kinds of incidents that there are, rules that were run, and those of findings of a version that had
+    """Return kinds of incidents, rules that were run, and rules of findings of a version that had
     others.
     """
     findings = (*report.violations, *report.open_cases, *report.observations)
@@ -343,7 +343,7 @@ def _partition_place(name: str) -> dict[str, Any]:
 
 
 def _thread_flows(lines: Sequence[Evidence], places: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a flow per broker; the order over all of them is that of the evidence."""
+    """Return a flow per broker; the order over all of them is the order of the evidence."""
     flows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for number, (line, place) in enumerate(zip(lines, places, strict=True), 1):
         writer = "unknown" if line.broker_id is None else f"broker {line.broker_id}"

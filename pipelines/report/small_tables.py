@@ -91,7 +91,7 @@ def bounds(since: datetime | None, until: datetime | None) -> WindowBounds:
 
 
 def singled_out(intervals: Rows, bounds: WindowBounds) -> dict[str, frozenset[Node]]:
-    """Return brokers that stood out in an interval of the window, by kind of operation."""
+    """Return brokers with conspicuous waits in an interval of the window, by kind of operation."""
     nodes: dict[str, set[Node]] = defaultdict(set)
     for row in intervals:
         start_us = row["interval_start"]

@@ -31,7 +31,7 @@ class RemoteStore(Store):
     """Common part of `pipelines.storage.store.Store` for URIs."""
 
     def __init__(self) -> None:
-        # What a listing has told, so that no one asks again of each of thousands of files.
+        # Results of a listing, so that no call asks again for each of thousands of files.
         self._listed: dict[Uri, tuple[int, float]] = {}
 
     @abstractmethod

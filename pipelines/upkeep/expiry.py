@@ -89,7 +89,7 @@ class Anchors:
         self._settled |= {row["file_id"] for row in lake.dicts(QUARANTINED_FILES, "file_id")}
 
     def of(self, cluster_id: str, files: Sequence[Row], closed_us: int) -> Anchor:
-        """Return the newest run of a cluster that left folds of which all is final before the cut.
+        """Return the newest run of a cluster whose folds are final before the cut.
 
         Raises:
             InputError: not all files of the cluster are replayed, or there is none.

@@ -50,7 +50,7 @@ for _package, _classes in _PACKAGES.items():
 
 
 def candidates(name: str) -> list[str]:
-    """Return the full names that a name may stand for: a full one, its last parts, or one with shortened packages."""
+    """Return the full names that a name may mean: a full one, its last parts, or one with shortened packages."""
     name = without_method(name).removesuffix(".scala").removesuffix(".java")
     before, _, simple = name.rpartition(".")
     parts = before.split(".") if before else []
@@ -111,7 +111,7 @@ class Loggers:
         self._open: dict[bytes, list[str]] = {}
 
     def resolve(self, name: bytes, message: bytes) -> str | None:
-        """Return the full name of a logger; None if the line does not tell it.
+        """Return the full name of a logger; None if the line does not show it.
 
         Args:
             name: as it stands in the line; empty: none does.

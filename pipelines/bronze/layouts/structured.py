@@ -253,7 +253,7 @@ def _times(columns: Mapping[str, Sequence[Any]]) -> dict[str, str]:
 
 
 def _instants(items: Sequence[Any], form: str) -> list[int]:
-    """Return times of one field in microseconds. Empty if one of them is no time."""
+    """Return times of one field in microseconds. Empty if one of them is not a time."""
     read = reader(form or DEFAULT_FORM, Clock(UTC))
     try:
         return [_instant(item, read) for item in items]

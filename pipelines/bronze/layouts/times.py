@@ -183,7 +183,7 @@ def _pattern(form: str) -> bytes:
 
 
 def reader(form: str, clock: Clock) -> Callable[[bytes], int]:
-    """Return a reader of times of a form: microseconds since the epoch; ValueError if a text is no such time."""
+    """Return a reader of times of a form: microseconds since the epoch; ValueError if a text is not such a time."""
     if _ISO_FORM.fullmatch(form):
         return clock.read
     if form.startswith("UNIX"):

@@ -72,7 +72,7 @@ def words(width: int) -> Step:
 
 
 def goes_on(before: bytes, line: bytes, width: int) -> bool:
-    """Return True if a line may go on in the next one, whose first word did not fit."""
+    """Return True if a line may continue in the next one, whose first word did not fit."""
     quotes = quotes_of(before)
     word = line[len(quotes_of(line)) :].split(b" ", 1)[0]
     is_text = bool(word.strip()) and bool(before[len(quotes) :].strip()) and quotes.strip() == quotes_of(line).strip()

@@ -547,7 +547,7 @@ def controller_renounced(facts: Facts) -> Iterable[LoggedIncident]:
     yields_to=SHOWN_BY["quorum_unreachable"],
 )
 def quorum_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return episodes by the node that could not be reached, those of several nodes together."""
+    """Return episodes by the node that could not be reached, episodes of several nodes together."""
     brief: list[Row] = []
     rows = [row for row in before_shutdown(facts, facts.remarked(QUORUM_UNREACHABLE)) if row["key"]]
     for episode in episodes(rows, "key", within_s=15):

@@ -118,7 +118,7 @@ def fetcher_died(facts: Facts) -> Iterable[LoggedIncident]:
     causes=("brokers_rejected", *ABSENT),
 )
 def leader_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return episodes by leader, those of several followers together."""
+    """Return episodes by leader, episodes of several followers together."""
     rows = [
         row
         for row in map(_since_tried, before_shutdown(facts, facts.remarked_by_brokers(LEADER_UNREACHABLE)))
@@ -176,7 +176,7 @@ def _is_lost_together(group: list[Row], row: Row) -> bool:
     ),
 )
 def fetch_errors(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return episodes by leader, those of several followers together; none of a cluster that is shut down."""
+    """Return episodes by leader, episodes of several followers together; none of a cluster that is shut down."""
     for episode in episodes(before_shutdown(facts, facts.remarked_by_brokers(_ERROR)), "key", within_s=60):
         leader, names = int(episode.rows[0]["key"]), episode.partitions
         errors = _errors(episode.rows)

@@ -76,7 +76,7 @@ def heaviest(scores: Sequence[tuple[int, float]], quiet: float) -> list[ScoredSe
 
 
 def episodes(scores: Sequence[tuple[int, float]], faults: Iterable[int] = ()) -> list[ScoredSeconds]:
-    """Return windows that stand out by their own measure: within each, a quiet second costs half of its average.
+    """Return windows far above their own average: within each, a quiet second costs half of it.
 
     Args:
         faults: seconds in which the replica died or stood still: no window reaches across one.
@@ -96,7 +96,7 @@ def episodes(scores: Sequence[tuple[int, float]], faults: Iterable[int] = ()) ->
 
 
 def _parts(scores: Sequence[tuple[int, float]], faults: Sequence[int]) -> Iterable[list[tuple[int, float]]]:
-    """Return runs of seconds of which none is further than `_GAP_S` from the next, nor parted from it by a fault."""
+    """Return runs of seconds at most `_GAP_S` apart, and without a fault between them."""
     part: list[tuple[int, float]] = []
     for second, score in scores:
         if part and (second - part[-1][0] > _GAP_S or any(part[-1][0] < fault <= second for fault in faults)):

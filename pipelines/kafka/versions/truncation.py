@@ -38,7 +38,7 @@ class TruncationRules(Versioned):
 
     @cached_property
     def truncates_on_fetch(self) -> bool:
-        """Return whether a follower fetches at once; the leader's answer tells it that its log diverges.
+        """Return whether a follower fetches at once; the leader's answer shows that its log diverges.
 
         Since 2.8, with an inter-broker protocol of 2.7 (KIP-595, KAFKA-10322; ``AbstractFetcherThread``).
         """
@@ -46,7 +46,7 @@ class TruncationRules(Versioned):
 
     @cached_property
     def processes_diverging_responses(self) -> bool:
-        """Return whether the release has a known bug: a follower takes the high watermark of an answer that tells it to
+        """Return whether the release has a known bug: a follower takes the high watermark of an answer that asks it to
         truncate.
 
         2.8.0 to 3.4.0 (KAFKA-14704; ``AbstractFetcherThread.processFetchRequest``).
@@ -63,7 +63,7 @@ class TruncationRules(Versioned):
 
     @cached_property
     def fetcher_restart(self) -> str:
-        """Return what makes a follower stop and truncate anew when its leadership state changes
+        """Return what makes a follower stop and truncate again when its leadership state changes
         (``Partition.makeFollower``).
 
         ``leader_changed`` until 2.0.0; ``epoch_missed``: or more than one epoch went by, in 2.0.1 (KAFKA-7164);

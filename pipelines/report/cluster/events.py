@@ -152,7 +152,7 @@ def failovers(rows: Rows) -> tuple[tuple[Failover, ...], int]:
 
 
 def leaders(rows: Rows) -> tuple[Leaders, ...]:
-    """Return how many partitions each broker led, as lines of any role tell leaders, epoch by epoch."""
+    """Return how many partitions each broker led, epoch by epoch, by lines of any role."""
     leads: dict[tuple[str, str, int], tuple[int, int]] = {}
     numbers: dict[Node, int] = defaultdict(int)
     steps: dict[Node, dict[int, int]] = defaultdict(dict)

@@ -214,7 +214,7 @@ def _appended(closing: Row | None) -> str:
 
 
 def with_line(time_us: int, what: str, line: Row, rows: StoryRows) -> Step:
-    """Return a step with the line that says it: a row's, as far as its text was looked for."""
+    """Return a step with the line that shows it, if the text of the line was looked for."""
     text = rows.texts.get((line["file_id"], line["byte_offset"]))
     if text is not None and len(text) > TEXT_MAX:
         text = f"{text[:TEXT_MAX]}… ({len(text) - TEXT_MAX} more characters)"

@@ -20,7 +20,7 @@ MERGES_MAX = 4
 
 
 def growth(accuracy: float) -> float:
-    """Return how much longer the durations of a bucket are than those of the one before it."""
+    """Return the ratio of the durations of a bucket to the bucket before it."""
     return (1 + accuracy) / (1 - accuracy)
 
 
@@ -56,7 +56,7 @@ def merges_needed(histograms: Iterable[Mapping[int, int]]) -> int:
 
 
 def packed(histogram: Mapping[int, int], merges: int) -> list[int]:
-    """Return counts of the buckets in order from bucket 0 on; a negative number passes over so many empty ones."""
+    """Return counts of the buckets in order from bucket 0 on; a negative number skips as many empty ones."""
     counts = Counter(histogram)
     for _ in range(merges):
         counts = merged(counts)

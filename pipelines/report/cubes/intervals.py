@@ -28,7 +28,7 @@ class Intervals:
         return self.start_s + self.length_s * self.number
 
     def of(self, time_us: str) -> str:
-        """Return SQL of the number of the interval that a time lies in."""
+        """Return SQL of the number of a time's interval."""
         return f"({time_us} - {self.start_s * 1_000_000}) // {self.length_s * 1_000_000}"
 
 

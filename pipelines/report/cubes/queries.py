@@ -39,7 +39,7 @@ def arrivals(where: str) -> str:
 
 
 def operation_cells(operations: str, intervals: Intervals) -> str:
-    """Return counts, sums and the histogram of the wait; of a fetch nobody is told to be waited for.
+    """Return counts, sums and the histogram of the wait; fetches name no replica that they waited for.
 
     Args:
         operations: of `pipelines.report.queries.operations`.
@@ -89,7 +89,7 @@ def error_cells(operations: str, intervals: Intervals) -> str:
 
 
 def stories(operations: str, intervals: Intervals) -> str:
-    """Return operations whose story is told, the worst first: half of them the worst of all, half those of their
+    """Return operations with a story, the worst first: half of them the worst of all, half the worst of their
     interval.
     """
     worst_first = "badness, size DESC, operation_id"

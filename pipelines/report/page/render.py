@@ -217,7 +217,7 @@ def linked(text: str) -> Markup:
 
 
 def embedded(value: object) -> str:
-    """Return JSON that may stand in a script element: the same value, in which nothing is markup."""
+    """Return JSON for a script element: the same value without markup."""
     text = orjson.dumps(value).decode()
     for char, number in _ESCAPED.items():
         text = text.replace(char, number)

@@ -63,7 +63,7 @@ class Link(NamedTuple):
 
     @property
     def highest_us(self) -> int:
-        """Return the bound below which the later clock less the earlier one lies."""
+        """Return the upper bound of the later clock less the earlier one."""
         return self.later_us - self.earlier_us
 
 
