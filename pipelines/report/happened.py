@@ -35,8 +35,8 @@ _COMPARED = timedelta(seconds=10)
 _WEIGHT = ("critical", "major", "minor", "info")
 #: Names end in one of these, or in a digit, before the blank that ends a sentence.
 _SENTENCE: Final = re.compile(r"(.+?[.!?])(?:\s+(?=[A-Z(])|$)", re.DOTALL)
-#: A command as the last part of an advice.
-_ENDS_IN_COMMAND: Final = re.compile(r": (?:highwater|kafka-[a-z-]+\.sh) (?:(?!\. [A-Z]).)+$")
+#: The beginning of a command.
+_COMMAND: Final = re.compile(r"(?:highwater|kafka-[a-z-]+\.sh) ")
 _DESCRIBE: Final = "kafka-topics.sh --bootstrap-server HOST:PORT --describe"
 #: Kafka's command for what is still under way when the logs end, by kind.
 _KAFKA_COMMANDS: Final = {
@@ -118,7 +118,8 @@ class Chain(NamedTuple):
 
     def action(self, has_requests: bool) -> str:
         """Return what to do: the advice, then a command that can be pasted."""
-        if _ENDS_IN_COMMAND.search(self.advice):
+        _, colon, last = self.advice.rpartition(": ")
+        if colon and _COMMAND.match(last) and ". " not in last:
             return self.advice
         return f"{self.advice} {self.commands(has_requests)[0]}".strip()
 
