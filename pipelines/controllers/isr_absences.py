@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby, pairwise
 from typing import Final, NamedTuple
 
-from highwater.pipelines.controllers.partition_timeline import BY_CONTROLLER, BY_LEADER, PartitionSpan
+from highwater.pipelines.controllers.partition_timeline import BY_CONTROLLER, BY_LEADER, UNKNOWN, PartitionSpan
 from highwater.pipelines.controllers.partition_timeline import DELETED as TOPIC_DELETED
 from highwater.pipelines.kafka.controller_rows import NO_LEADER
 
@@ -127,6 +127,8 @@ def _of_incarnation(spans: Sequence[PartitionSpan], loggers: Collection[int]) ->
                 if replica_id in planned:
                     removed.add(replica_id)
             inside = members
+        elif now.state == UNKNOWN:
+            unsure |= away.keys()
     return [*closed, *(absence for replica_id, absence in away.items() if replica_id not in removed)]
 
 

@@ -105,6 +105,7 @@ class _Shown:
     is_belief: bool = False  #: the line shows the in-sync set that a committed proposal changes
     is_state: bool = False  #: a state with a partition epoch
     is_shown_by_state: bool = False  #: a state shows the same leader and in-sync set
+    is_unled: bool = False  #: a follower's line of an epoch, without its leader
 
 
 def partition_timeline(
@@ -126,6 +127,7 @@ def partition_timeline(
         deleted: lines that show the topic deleted.
     """
     proposals = committed_proposals(changes, commits)
+    led = {(epoch.incarnation, epoch.leader_epoch) for epoch in history.epochs if epoch.leader is not None}
     by_life: dict[int, list[_Shown]] = defaultdict(list)
     lines: list[tuple[LeadershipRow | StateRow | EventRow, _Shown | None]] = [
         *((row, _line_of_role(row)) for row in rows),
@@ -136,8 +138,10 @@ def partition_timeline(
     ]
     for row, line in lines:
         if line is not None:
-            topic_id = None if isinstance(row, StateRow) else row.topic_id
-            by_life[history.lives.at(row.time_us, topic_id)].append(line)
+            life = history.lives.at(row.time_us, None if isinstance(row, StateRow) else row.topic_id)
+            # Lines that name the leader of an epoch show the epoch better.
+            if not (line.is_unled and (life, line.changes["leader_epoch"]) in led):
+                by_life[life].append(line)
     walk = _Walk(proposals)
     for life in sorted({*history.states, *by_life}):
         shown = _in_order(history.states.get(life, ()), by_life[life])
@@ -153,6 +157,9 @@ def _line_of_role(row: LeadershipRow) -> _Shown | None:
     if row.role == "stopped":
         return _Shown(*place, {"deleted_replica": row.broker_id})
     is_start = row.role == "leader_start"
+    if row.role == "follower_start" and row.leader is None and row.partition_epoch is None:
+        unled = {"state": UNKNOWN, "leader": None, "leader_epoch": row.leader_epoch, "isr": None}
+        return _Shown(*place, unled, is_decided=False, held=False, is_unled=True)
     if not is_start and (row.role != "request" or row.leader != row.broker_id or row.controller_epoch is None):
         return None
     leads = {"leader": row.leader, "leader_epoch": row.leader_epoch, "isr": row.isr}
@@ -253,7 +260,7 @@ class _Walk:
             return
         if shown.held:
             self._held = {*(self._held or ()), shown.controller_epoch}
-        elif self._held is not None and shown.changes.get("leader") is not None:
+        elif self._held is not None and (shown.is_unled or shown.changes.get("leader") is not None):
             if self._is_led_again(shown):
                 self._held = None
             else:
@@ -377,8 +384,10 @@ def _reason(before: PartitionSpan | None, now: PartitionSpan) -> str:
         return TOPIC_DELETED
     if before is None or before.incarnation != now.incarnation:
         return CREATED if before is not None or _is_created(now) else FIRST_SHOWN
+    if before.state == UNKNOWN and now.leader_epoch == before.leader_epoch:
+        return FIRST_SHOWN
     if now.state != before.state or now.leader != before.leader:
-        return {LEADERLESS: LEADER_LOST, LED: ELECTED}.get(now.state, FIRST_SHOWN)
+        return {LEADERLESS: LEADER_LOST, LED: ELECTED}.get(now.state, NEW_EPOCH)
     if now.deleted_replica is not None:
         return REPLICA_DELETED
     moves = [bool(span.adding or span.removing) for span in (before, now)]

@@ -85,6 +85,10 @@ class Cluster:
         self.leader, self.isr = leader, isr
         self.leader_epoch, self.partition_epoch = self.leader_epoch + 1, self.partition_epoch + 1
         self.show("leader_start" if leader >= 0 else "controller_state", before)
+        if leader >= 0:
+            follower = next(replica for replica in REPLICAS if replica != leader)
+            role = "follower_start"  # up to Kafka 3.2 without the leader and the partition epoch
+            self.rows.append(line(self.second * SECOND, role, follower, leader_epoch=self.leader_epoch))
         self.tick()
 
     def remove(self, replica: int) -> None:

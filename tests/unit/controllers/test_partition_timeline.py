@@ -65,6 +65,10 @@ def starts(second: float, leader: int, epoch: int, **values: Any) -> LeadershipR
     return line(round(second * SECOND), "leader_start", leader, **named)
 
 
+def follows(second: int, broker_id: int, epoch: int) -> LeadershipRow:
+    return line(second * SECOND, "follower_start", broker_id, leader_epoch=epoch)
+
+
 def asks(second: int, broker_id: int, before: tuple[int, ...], after: tuple[int, ...]) -> LeadershipRow:
     role = ASKED if set(after) > set(before) else SHRINK_ASKED
     values = {"leader": broker_id, "isr": after, "previous_isr": before, "ref": ref(second * 10)}
@@ -105,6 +109,39 @@ TABLE: dict[str, tuple[list[Any], dict[str, bool], list[Row]]] = {
         [starts(1, 1, 0, **FULL), asks(5, 1, (1, 2, 3), (1, 2)), refuses(6, 1), asks(9, 1, (1, 2, 3), (1, 3))],
         {},
         [("led", 1, (1, 2, 3), "created", 1, 1)],
+    ),
+    "an epoch of which only a follower's line is there": (
+        [starts(1, 1, 0, isr=(1, 3)), follows(9, 1, 1), starts(20, 1, 2, isr=(2, 1))],
+        {},
+        [
+            ("led", 1, (1, 3), "first_shown", None, 1),
+            ("unknown", None, None, "new_epoch", 1, 9),
+            ("led", 1, (2, 1), "elected", 9, 20),
+        ],
+    ),
+    "a follower's line of an epoch whose leader logs a change of the in-sync set": (
+        [starts(1, 1, 0, isr=(1, 3)), follows(9, 1, 1), asks(12, 3, (3,), (3, 1))],
+        {"writes_at_once": True},
+        [
+            ("led", 1, (1, 3), "first_shown", None, 1),
+            ("unknown", None, None, "new_epoch", 1, 9),
+            ("led", 3, (3,), "first_shown", 9, 12),
+            ("led", 3, (3, 1), "isr_expanded", 12, 12),
+        ],
+    ),
+    "a follower's line of an epoch whose leader starts elsewhere": (
+        [starts(1, 1, 0, isr=(1, 3)), follows(9, 1, 1), starts(10, 3, 1, isr=(3,))],
+        {},
+        [("led", 1, (1, 3), "first_shown", None, 1), ("led", 3, (3,), "elected", 1, 10)],
+    ),
+    "a follower's line of an epoch after the one for which a controller holds the partition": (
+        [starts(1, 1, 0, isr=(1, 3)), zk(5, "Offline", controller_epoch=1), follows(9, 3, 1)],
+        {},
+        [
+            ("led", 1, (1, 3), "first_shown", None, 1),
+            ("leaderless", None, (1, 3), "leader_lost", 5, 5),
+            ("unknown", None, None, "new_epoch", 5, 9),
+        ],
     ),
     "one proposal in logs that begin there, up to Kafka 2.3": (
         [asks(5, 1, (1, 2, 3), (1, 2))],
