@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from highwater.pipelines.incidents.facts import Facts
@@ -38,12 +38,15 @@ class Candidates:
         self._reported: dict[tuple[str, str], list[LoggedIncident]] = defaultdict(list)
         for incident in incidents:
             self._reported[incident.cluster_id, incident.kind].append(incident)
+        lines: Counter[tuple[str, str]] = Counter()
+        for text in facts.loud_texts:
+            lines[text.cluster_id, text.key] += text.lines
         self._texts = [
             text
             for text in facts.loud_texts
             if text.found is None or (text.found.message.part != HOUSEKEEPING and text.found.message.severity != INFO)
             # A text with more lines precedes everything.
-            if text.is_of_node and len(text.row.get("moments") or ()) <= MOMENTS_MAX
+            if text.is_of_node and lines[text.cluster_id, text.key] <= MOMENTS_MAX
         ]
 
     def nearest(self, incident: LoggedIncident) -> str:
@@ -64,14 +67,15 @@ class Candidates:
     def _of_logs(self, incident: LoggedIncident) -> Iterable[_Candidate]:
         own = {*incident.by, *incident.broker_ids}
         for text in self._texts:
-            if text.cluster_id != incident.cluster_id or is_reported(text, self._reported, of_kind=incident.kind):
+            others = (other for other in incidents_with(text, self._reported) if other.kind != incident.kind)
+            if text.cluster_id != incident.cluster_id or any(others):
                 continue
-            for moment in text.row.get("moments") or ():
-                broker_id, time_us = moment["broker_id"], moment["second"] * 1_000_000
+            for row in text.moments:
+                broker_id, time_us = row["broker_id"], row["first_time"]
                 is_own = not own or broker_id is None or broker_id in own
                 if is_own and 0 <= incident.start_us - time_us <= _BEFORE_US:
                     who = "a node" if broker_id is None else self._facts.named(text.cluster_id, [broker_id])
-                    yield _Candidate(time_us, who, moment["line"])
+                    yield _Candidate(time_us, who, str(row["message"]).partition("\n")[0])
 
     def _of_containers(self, incident: LoggedIncident) -> Iterable[_Candidate]:
         own = {*incident.by, *incident.broker_ids}
@@ -82,24 +86,18 @@ class Candidates:
                 yield _Candidate(row["time"], f"the host or container of {name}", row["text"])
 
 
-def is_reported(
-    text: LoudText,
-    reported: Mapping[tuple[str, str], Sequence[LoggedIncident]],
-    of_kind: str = "",
-    kinds: Iterable[str] = (),
-) -> bool:
-    """Return True if a text is part of an incident.
+def incidents_with(
+    text: LoudText, reported: Mapping[tuple[str, str], Sequence[LoggedIncident]], kinds: Iterable[str] = ()
+) -> Iterator[LoggedIncident]:
+    """Yield incidents that a text is part of.
 
     Args:
         reported: incidents by cluster and kind.
-        of_kind: incidents of this kind do not count.
         kinds: further kinds that the text may be part of.
     """
-    kinds = {*text.kinds, *kinds}
-    return any(
-        incident.start_us <= text.last_us + SLACK_US
-        and (incident.end_us is None or text.first_us <= incident.end_us + SLACK_US)
-        for name in {*kinds, *(shown for name in kinds for shown in SHOWN_BY.get(name, ()))}
-        if name != of_kind
-        for incident in reported.get((text.cluster_id, name), ())
-    )
+    own = {*text.kinds, *kinds}
+    for name in own.union(*(SHOWN_BY.get(name, ()) for name in own)):
+        for incident in reported.get((text.cluster_id, name), ()):
+            has_ended = incident.end_us is not None and incident.end_us + SLACK_US < text.first_us
+            if incident.start_us <= text.last_us + SLACK_US and not has_ended:
+                yield incident

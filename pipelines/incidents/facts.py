@@ -64,13 +64,13 @@ class Facts:
     last_lines: Rows = ()
     #: episodes of lines that a `Signature` matches: signature, cluster_id, broker_id, key, first_time, last_time,
     #: line_count, partitions (list), file_id, byte_offset (of the first), last_file_id, last_byte_offset, message (of
-    #: the first), last_message, level (at WARN or above; null if all lines are quieter), logger
+    #: the first), last_message
     remarks: Rows = ()
     #: kinds that need the lines of a signature, by its name
     kinds_by_signature: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    #: lines at WARN or above that no signature has, by text and day: cluster_id, level, logger, template, line_count,
-    #: first_time, last_time, broker_ids, moments (second, broker_id and line of the first ones), message, file_id,
-    #: byte_offset
+    #: lines at WARN or above by text, broker and step of time: cluster_id, level, logger, signature (the first that
+    #: matches; null if there is none), template, broker_id, first_time, last_time, line_count, and message, file_id and
+    #: byte_offset of the first line
     loud: Rows = ()
     #: lines of other programs that show how a process ended: cluster_id, broker_id, time (of the log's line before, if
     #: the line has none), text, exit_file_id, byte_offset
@@ -248,15 +248,14 @@ class Facts:
         return {partition: frozenset(ids) for partition, ids in replicas.items()}
 
     @cached_property
-    def loud_texts(self) -> list[LoudText]:
+    def texts(self) -> list[LoudText]:
         """Return `loud` with the entries of the atlas."""
         return loud_texts(self.loud)
 
     @cached_property
-    def remarked_texts(self) -> list[LoudText]:
-        """Return `remarks` at WARN or above with the entries of the atlas; `LoudText.row` has the signature."""
-        rows = (row for row in self.remarks if row.get("level") is not None)
-        return loud_texts({**row, "template": row["signature"], "broker_ids": [row["broker_id"]]} for row in rows)
+    def loud_texts(self) -> list[LoudText]:
+        """Return texts that no signature has."""
+        return [text for text in self.texts if text.signature is None]
 
     def remarked(self, *signatures: Signature) -> list[Row]:
         """Return episodes of lines with one of these signatures."""

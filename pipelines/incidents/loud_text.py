@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from highwater.pipelines.bronze.layouts.loggers import is_kafka
@@ -17,12 +17,29 @@ _PARTITION = re.compile(r"[\w.-]+-\d+")
 _CLIENTS = {"group": "group", "transaction": "transactional id", "topic": "topic"}
 
 
+#: Columns that lines of one text have in common.
+_OF_TEXT = ("cluster_id", "level", "logger", "signature", "template")
+#: Lines of one text further apart are of two episodes, microseconds.
+_GAP_US = 600_000_000
+
+
 class LoudText(NamedTuple):
     """Lines at WARN or above of one text, with their entry of the atlas."""
 
-    row: Mapping[str, Any]  #: of `pipelines.incidents.facts.Facts.loud`
+    moments: Sequence[Mapping[str, Any]]  #: of `pipelines.incidents.facts.Facts.loud`, in order of time
     found: Found | None  #: None if the atlas has no entry
     thrown: Thrown | None  #: innermost exception of the first line
+
+    @property
+    def row(self) -> Mapping[str, Any]:
+        """Return the first of `moments`."""
+        return self.moments[0]
+
+    @property
+    def signature(self) -> str | None:
+        """Return the name of the signature that matches the lines. None if there is none."""
+        name: str | None = self.row["signature"]
+        return name
 
     @property
     def cluster_id(self) -> str:
@@ -55,7 +72,7 @@ class LoudText(NamedTuple):
     @property
     def lines(self) -> int:
         """Number of records."""
-        return int(self.row["line_count"])
+        return sum(int(moment["line_count"]) for moment in self.moments)
 
     @property
     def first_us(self) -> int:
@@ -65,12 +82,12 @@ class LoudText(NamedTuple):
     @property
     def last_us(self) -> int:
         """Return the time of the last record, microseconds."""
-        return int(self.row["last_time"])
+        return max(int(moment["last_time"]) for moment in self.moments)
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
         """Return nodes that logged the records, where known."""
-        return tuple(broker_id for broker_id in self.row["broker_ids"] or () if broker_id is not None)
+        return tuple(sorted({moment["broker_id"] for moment in self.moments} - {None}))
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -104,19 +121,28 @@ class LoudText(NamedTuple):
 
 
 def loud_texts(rows: Iterable[Mapping[str, Any]]) -> list[LoudText]:
-    """Return texts with their entries.
+    """Return episodes of texts with their entries, in order of time.
 
     Args:
         rows: of `pipelines.incidents.facts.Facts.loud`.
     """
     known = atlas()
+    episodes: list[list[Mapping[str, Any]]] = []
+    last_by_text: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in sorted(rows, key=lambda row: int(row["first_time"])):
+        text = tuple(row[name] for name in _OF_TEXT)
+        episode = last_by_text.get(text)
+        if episode is None or row["first_time"] - episode[-1]["last_time"] > _GAP_US:
+            episode = last_by_text[text] = []
+            episodes.append(episode)
+        episode.append(row)
     texts = []
-    for row in rows:
-        message = str(row["message"])
-        logger = simple_name(str(row["logger"])) if row["logger"] else None
+    for moments in episodes:
+        message, logger = str(moments[0]["message"]), moments[0]["logger"]
+        name = simple_name(str(logger)) if logger else None
         thrown = most_specific(message)
-        found = find_message(known, message, logger)
-        if found is None and thrown is not None and logger is not None:
-            found = known.find_thrown(logger)
-        texts.append(LoudText(row, found, thrown))
+        found = find_message(known, message, name)
+        if found is None and thrown is not None and name is not None:
+            found = known.find_thrown(name)
+        texts.append(LoudText(moments, found, thrown))
     return texts

@@ -35,8 +35,10 @@ WAIT_MAX_MS = 1000
 MEASURED_MS = 10
 #: Texts at WARN or above, the most frequent ones.
 LOUD_MAX = 500
-#: Lines of one text and day that are listed by instant, and characters of each.
-MOMENTS_MAX, LINE_MAX = 50, 300
+#: Lines of one text that are listed one by one.
+MOMENTS_MAX = 50
+#: Steps in which the lines of any other text are counted.
+STEPS = 100
 _LEVELS = ("WARN", "ERROR", "FATAL")
 #: Classes of the broker role, in the server and in the log layer; a dedicated KRaft controller has none of them.
 _BROKER_CLASSES = (
@@ -143,10 +145,6 @@ def remarks(signatures: Sequence[Signature], lines: str = _LINES) -> str:
     """
     at_info = sorted({name for signature in signatures for name in signature.loggers if "INFO" in signature.levels})
     quiet = f" OR {_SIMPLE} IN ({_texts(at_info)}) OR logger IN ({_texts(at_info)})" if at_info else ""
-    of = [_condition(signature) for signature in signatures]
-    which = "\n".join(
-        f"WHEN {condition} THEN {_text(signature.name)}" for signature, condition in zip(signatures, of, strict=True)
-    )
     gaps = "\n".join(f"WHEN signature = {_text(signature.name)} THEN {signature.gap_s}" for signature in signatures)
     return f"""
         WITH lines AS (
@@ -155,9 +153,9 @@ def remarks(signatures: Sequence[Signature], lines: str = _LINES) -> str:
             FROM {lines}
             WHERE time IS NOT NULL AND (level IN ({_texts(_LEVELS)}){quiet})
         ), named AS (
-            SELECT *, CASE WHEN false THEN NULL {which} END AS signature FROM lines
+            SELECT *, {_signature_of(signatures)} AS signature FROM lines
         ), matched AS (
-            SELECT signature, cluster_id, broker_id, time, message, min(level) AS level, min(logger) AS logger,
+            SELECT signature, cluster_id, broker_id, time, message,
                 left({_group(signatures, "key")}, {MESSAGE_MAX}) AS key,
                 left({_group(signatures, "partition")}, {MESSAGE_MAX}) AS partition,
                 min((file_id, byte_offset)) AS place
@@ -168,12 +166,16 @@ def remarks(signatures: Sequence[Signature], lines: str = _LINES) -> str:
             count(*) AS line_count, list_sort(list(DISTINCT partition) FILTER (partition <> '')) AS partitions,
             arg_min(place[1], (time, place)) AS file_id, arg_min(place[2], (time, place)) AS byte_offset,
             arg_max(place[1], (time, place)) AS last_file_id, arg_max(place[2], (time, place)) AS last_byte_offset,
-            arg_min(message, (time, message)) AS message, arg_max(message, (time, message)) AS last_message,
-            arg_min(level, (time, message)) FILTER (level IN ({_texts(_LEVELS)})) AS level,
-            arg_min(logger, (time, message)) AS logger
+            arg_min(message, (time, message)) AS message, arg_max(message, (time, message)) AS last_message
         FROM episodes GROUP BY signature, cluster_id, broker_id, key, episode
         ORDER BY first_time, signature, cluster_id, broker_id, key
     """
+
+
+def _signature_of(signatures: Sequence[Signature]) -> str:
+    """Return the name of the first signature that matches a line. Null if there is none."""
+    whens = (f"WHEN {_condition(signature)} THEN {_text(signature.name)}" for signature in signatures)
+    return f"CASE WHEN false THEN NULL {' '.join(whens)} END"
 
 
 def _condition(signature: Signature) -> str:
@@ -209,25 +211,35 @@ def _without_names(pattern: str) -> str:
 
 
 def loud(signatures: Sequence[Signature], lines: str = _LINES) -> str:
-    """Return lines at WARN or above that no signature has, by text and day: numbers and names are masked.
+    """Return lines at WARN or above by text, broker and step of time. Numbers and names in texts are masked.
 
-    ``moments`` lists up to `MOMENTS_MAX` of them, and one more if there are more.
+    A text with few lines has a step per line. A step of any other text is a fraction of the time from its first line
+    to its last one.
     """
-    spoken = " OR ".join(f"({_condition(signature)})" for signature in signatures)
+    text = "cluster_id, level, logger, signature, template"
     return f"""
-        SELECT cluster_id, level, logger, epoch_us(time) // 86400000000 AS day, {MASKED} AS template,
-            count(DISTINCT (broker_id, time, message)) AS line_count, min(time) AS first_time, max(time) AS last_time,
-            list_sort(list(DISTINCT broker_id) FILTER (broker_id IS NOT NULL)) AS broker_ids,
-            list_sort(list(DISTINCT struct_pack(second := epoch_us(time) // 1000000, broker_id := broker_id,
-                line := left(line, {LINE_MAX}))))[:{MOMENTS_MAX + 1}] AS moments,
-            arg_min(left({WITHOUT_FRAMES}, {MESSAGE_MAX}), (time, broker_id, message)) AS message,
-            arg_min(file_id, (time, file_id, byte_offset)) AS file_id,
-            arg_min(byte_offset, (time, file_id, byte_offset)) AS byte_offset
-        FROM (
-            SELECT *, {_SIMPLE} AS simple, {_FIRST_LINE} AS line FROM {lines}
-            WHERE level IN ({_texts(_LEVELS)}) AND time IS NOT NULL
-        ) WHERE NOT ({spoken})
-        GROUP BY ALL ORDER BY line_count DESC, template, cluster_id LIMIT {LOUD_MAX}
+        WITH lines AS (
+            SELECT * REPLACE (left({WITHOUT_FRAMES}, {MESSAGE_MAX}) AS message),
+                {_SIMPLE} AS simple, {_FIRST_LINE} AS line, {MASKED} AS template
+            FROM {lines} WHERE level IN ({_texts(_LEVELS)}) AND time IS NOT NULL
+        ), texts AS (
+            SELECT cluster_id, level, logger, {_signature_of(signatures)} AS signature, template, broker_id, time,
+                message, min((file_id, byte_offset)) AS place
+            FROM lines GROUP BY ALL
+        ), counted AS (
+            SELECT *, count(*) OVER of_text AS text_lines,
+                (epoch_us(max(time) OVER of_text) - epoch_us(min(time) OVER of_text)) // {STEPS} + 1 AS step_us
+            FROM texts WINDOW of_text AS (PARTITION BY {text})
+        ), ranked AS (
+            SELECT *, dense_rank() OVER (ORDER BY text_lines DESC, template, {text}) AS rank FROM counted
+        )
+        SELECT {text}, broker_id, count(*) AS line_count, min(time) AS first_time, max(time) AS last_time,
+            arg_min(message, (time, message)) AS message,
+            arg_min(place[1], (time, message)) AS file_id, arg_min(place[2], (time, message)) AS byte_offset
+        FROM ranked WHERE rank <= {LOUD_MAX}
+        GROUP BY {text}, rank, broker_id,
+            CASE WHEN text_lines <= {MOMENTS_MAX} THEN epoch_us(time) ELSE epoch_us(time) // step_us END
+        ORDER BY rank, first_time, broker_id
     """
 
 

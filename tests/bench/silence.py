@@ -29,8 +29,8 @@ from highwater.pipelines.report.happened import CHAINS_MAX
 
 #: Records at WARN and above, equal ones of one instant together.
 _RECORDS = f"""
-    SELECT cluster_id, level, logger, epoch_us(time) AS first_time, first_time AS last_time, [broker_id] AS broker_ids,
-        {MASKED} AS template, left({WITHOUT_FRAMES}, 2000) AS message, count(*) AS line_count
+    SELECT cluster_id, level, logger, NULL AS signature, epoch_us(time) AS first_time, first_time AS last_time,
+        {MASKED} AS template, broker_id, left({WITHOUT_FRAMES}, 2000) AS message, count(*) AS line_count
     FROM bronze_log_lines WHERE level IN ('WARN', 'ERROR', 'FATAL') AND time IS NOT NULL GROUP BY ALL
 """
 
@@ -54,7 +54,7 @@ def count_lake(path: Path) -> Counted:
         by_kind[incident.cluster_id, incident.kind].append(incident)
     lines = housekeeping = 0
     silent: Counter[str] = Counter()
-    for text in loud_texts(reader.rows(_RECORDS)):
+    for (text,) in (loud_texts([row]) for row in reader.rows(_RECORDS)):
         lines += text.lines
         if text.found is not None and text.found.message.part == HOUSEKEEPING:
             housekeeping += text.lines

@@ -356,12 +356,11 @@ def _directory_errors(facts: Facts, broker: Node, time_us: int) -> list[Row]:
         if node(row) == broker and is_near(row["first_time"], row["last_time"])
     ]
     rows += [
-        {**text.row, "signature": ""}
+        {**row, "signature": ""}
         for text in facts.loud_texts
-        if text.cluster_id == broker[0]
-        and broker[1] in text.broker_ids
-        and "log_directory_failed" in text.kinds
-        and is_near(text.first_us, text.last_us)
+        if "log_directory_failed" in text.kinds
+        for row in text.moments
+        if node(row) == broker and is_near(row["first_time"], row["last_time"])
     ]
     return sorted(rows, key=lambda row: row["first_time"])
 

@@ -8,17 +8,16 @@ stop or failover (`pipelines.messages.atlas.HOUSEKEEPING`).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from highwater.pipelines.bronze.identity import CLIENT, kind_of_logger
-from highwater.pipelines.incidents.candidates import is_reported
+from highwater.pipelines.incidents.candidates import SLACK_US, incidents_with
 from highwater.pipelines.incidents.episodes import grouped
-from highwater.pipelines.incidents.facts import Facts, place
+from highwater.pipelines.incidents.facts import Facts, Row, place
 from highwater.pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Bug, LoggedIncident, Severity, bug_of
 from highwater.pipelines.incidents.kind import ABSENT, SHOWN_BY, Kind, kind, preceding
 from highwater.pipelines.incidents.loud_text import LoudText
-from highwater.pipelines.incidents.questions import MOMENTS_MAX
 from highwater.pipelines.incidents.words import listed_some, partitions, sentence, shortened, times, when
 from highwater.pipelines.messages.atlas import HOUSEKEEPING
 from highwater.pipelines.messages.exceptions import cause_of
@@ -108,40 +107,26 @@ def also_logged(facts: Facts, incidents: Sequence[LoggedIncident] = ()) -> Itera
         by_kind[incident.cluster_id, incident.kind].append(incident)
     texts: dict[tuple[str, str], list[LoudText]] = defaultdict(list)
     remarks: dict[tuple[str, str], list[LoudText]] = defaultdict(list)
-    for text in facts.loud_texts:
-        if text.found is None or text.found.message.part != HOUSEKEEPING:
-            if not is_reported(text, by_kind):
-                texts[text.cluster_id, text.key].append(text)
-            elif (rest := _outside(text, by_kind)) is not None:
-                remarks[text.cluster_id, text.key].append(rest)
-    for text in facts.remarked_texts:
-        kinds = facts.kinds_by_signature.get(text.row["signature"])
-        if kinds is not None and not is_reported(text, by_kind, kinds=kinds):
-            remarks[text.cluster_id, text.key].append(text)
+    for text in facts.texts:
+        kinds = () if text.signature is None else facts.kinds_by_signature.get(text.signature)
+        if kinds is None or (text.found is not None and text.found.message.part == HOUSEKEEPING):
+            continue
+        reported = [*incidents_with(text, by_kind, kinds)]
+        outside = [row for row in text.moments if not any(_has_moment(incident, row) for incident in reported)]
+        if not reported and text.signature is None:
+            texts[text.cluster_id, text.key].append(text)
+        elif outside:
+            remarks[text.cluster_id, text.key].append(text._replace(moments=outside))
     for key, same in texts.items():
         yield _incident(facts, [*same, *remarks.pop(key, ())])
     for same in remarks.values():
         yield replace(_incident(facts, same), severity=INFO, advice="")
 
 
-def _outside(text: LoudText, reported: Mapping[tuple[str, str], Sequence[LoggedIncident]]) -> LoudText | None:
-    """Return the lines of a text at whose time no incident has it. None if there are none, or too many to list."""
-    moments = text.row.get("moments") or ()
-    outside = []
-    for moment in moments if len(moments) <= MOMENTS_MAX else ():
-        time_us = moment["second"] * 1_000_000
-        if not is_reported(text._replace(row={**text.row, "first_time": time_us, "last_time": time_us}), reported):
-            outside.append(moment)
-    if not outside:
-        return None
-    of_lines = {
-        "first_time": outside[0]["second"] * 1_000_000,
-        "last_time": outside[-1]["second"] * 1_000_000,
-        "line_count": len(outside),
-        "broker_ids": sorted({moment["broker_id"] for moment in outside} - {None}),
-        "message": outside[0]["line"],
-    }
-    return text._replace(row={**text.row, **of_lines})
+def _has_moment(incident: LoggedIncident, row: Row) -> bool:
+    """Return True if an incident has all lines of a row of `Facts.loud`."""
+    begun = incident.start_us - SLACK_US <= row["first_time"]
+    return begun and (incident.end_us is None or row["last_time"] <= incident.end_us + SLACK_US)
 
 
 def _severity(text: LoudText) -> Severity:

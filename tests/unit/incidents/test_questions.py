@@ -125,13 +125,25 @@ def test_what_is_looked_for_in_a_stack_trace_begins_a_line_of_it() -> None:
     assert episode["line_count"] == 2
 
 
-def test_what_a_signature_has_is_not_told_again() -> None:
+def test_lines_of_a_text_are_listed_with_their_signature() -> None:
     signature = Signature("gone", ("A",), r"lost .*", "")
     loud = ask(
         questions.loud([signature]),
         [line(0, "lost 1"), line(1, "other 17"), line(2, "other 18"), line(3, "z", level="INFO")],
     )
-    assert [(row["template"], row["line_count"], row["message"]) for row in loud] == [("other #", 2, "other 17")]
+    assert [(row["signature"], row["template"], row["message"]) for row in loud] == [
+        (None, "other #", "other 17"),
+        (None, "other #", "other 18"),
+        ("gone", "lost #", "lost 1"),
+    ]
+
+
+def test_lines_of_a_frequent_text_are_counted_in_steps() -> None:
+    lines = [line(second / 10, f"again {second}", broker_id=second % 2) for second in range(5000)]
+    loud = ask(questions.loud([]), lines)
+    assert sum(row["line_count"] for row in loud) == 5000
+    assert len(loud) <= 2 * (questions.STEPS + 1)
+    assert all(row["last_time"] - row["first_time"] <= 5_000_000 for row in loud)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

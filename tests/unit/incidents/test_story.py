@@ -111,11 +111,10 @@ def test_a_kind_yields_to_what_shows_more_of_the_same_episode() -> None:
     assert without_excluded([leaderless, led, wider], yields_to) == [leaderless, wider]
 
 
-def loud(second: int, line: str, broker_id: int | None = 2) -> dict[str, object]:
-    at = {"first_time": second * S, "last_time": second * S, "broker_ids": [broker_id], "line_count": 1}
-    moment = {"second": second, "broker_id": broker_id, "line": line}
-    of = {"cluster_id": "c", "level": "WARN", "logger": "kafka.A", "template": line, "message": line}
-    return of | at | {"moments": [moment]}
+def loud(second: float, line: str, broker_id: int | None = 2) -> dict[str, object]:
+    at = {"first_time": int(second * S), "last_time": int(second * S), "broker_id": broker_id, "line_count": 1}
+    of = {"cluster_id": "c", "level": "WARN", "logger": "kafka.A", "signature": None, "template": line}
+    return of | at | {"message": line}
 
 
 @pytest.mark.parametrize(
@@ -129,7 +128,7 @@ def loud(second: int, line: str, broker_id: int | None = 2) -> dict[str, object]
         ([loud(69, "long ago"), loud(101, "after it"), loud(80, "a peer", 3)], ""),
         ([loud(100, "x" * 200)], f"broker 2, just before it: {'x' * 159}…"),
         ([loud(95, "of filebeat") | {"logger": "pipeline/output.go"}], ""),
-        ([loud(99, "x") | {"moments": [{"second": s, "broker_id": 2, "line": "x"} for s in range(50, 101)]}], ""),
+        ([loud(second, "x") for second in range(50, 101)], ""),
     ],
 )
 def test_the_nearest_line_before_an_incident_is_quoted(rows: list[dict[str, object]], said: str) -> None:
