@@ -28,7 +28,6 @@ from highwater.pipelines.base.resources import conf_file
 
 COMMAND_LINE = "command line"
 _TIME_ZONE = "spark.sql.session.timeZone"
-_NAME = re.compile(r"(?!\.+$)[\w.-]*")
 LogKind = Literal["server", "state-change", "controller", "kafka-request", "log-cleaner", "other"]
 
 
@@ -42,25 +41,27 @@ def _flat_text(value: object) -> object:
     return flat
 
 
-def _name(value: object) -> object:
-    """Validate a name, which becomes a folder name and a key in other tools."""
-    if isinstance(value, str) and not _NAME.fullmatch(value):
-        raise ValueError(f"{value!r} is not a name; expected letters, digits, _, . and -")
-    return value
+def _require(pattern: str, problem: str) -> BeforeValidator:
+    """Return a validator of texts.
+
+    Args:
+        pattern: matches a valid text as a whole.
+        problem: message for an invalid text, which replaces ``{!r}``.
+    """
+
+    def check(value: object) -> object:
+        if isinstance(value, str) and not re.fullmatch(pattern, value):
+            raise ValueError(problem.format(value))
+        return value
+
+    return BeforeValidator(check)
 
 
-def _memory(value: object) -> object:
-    """Validate a size as Java's -Xmx takes it."""
-    if isinstance(value, str) and not re.fullmatch(r"[1-9][0-9]*[mg]", value):
-        raise ValueError(f"invalid size of memory {value!r}; expected for example 512m or 4g")
-    return value
-
-
-def _days(value: object) -> object:
-    """Validate a number of days."""
-    if isinstance(value, str) and not re.fullmatch(r"[1-9][0-9]{0,4}d", value):
-        raise ValueError(f"invalid number of days {value!r}; expected for example 90d")
-    return value
+#: A name becomes a folder name, and a key in other tools.
+Name = Annotated[str, _require(r"(?!\.+$)[\w.-]*", "{!r} is not a name; expected letters, digits, _, . and -")]
+#: A size as Java's -Xmx takes it.
+Memory = Annotated[str, _require(r"[1-9][0-9]*[mg]", "invalid size of memory {!r}; expected for example 512m or 4g")]
+Days = Annotated[str, _require(r"[1-9][0-9]{0,4}d", "invalid number of days {!r}; expected for example 90d")]
 
 
 def _zone(value: object) -> object:
@@ -77,7 +78,7 @@ def _named(value: object) -> object:
     return {"cluster": value} if isinstance(value, str) else value
 
 
-Days = Annotated[str, BeforeValidator(_days)]
+Zone = Annotated[str, BeforeValidator(_zone)]
 
 
 class _Section(BaseModel):
@@ -88,7 +89,7 @@ class SessionConfig(_Section):
     """How Spark is started."""
 
     master: str = Field(min_length=1)
-    driver_memory: Annotated[str, BeforeValidator(_memory)] | None = None
+    driver_memory: Memory | None = None
     shuffle_partitions: int | None = Field(default=None, ge=1)
     lock_wait_s: int = Field(ge=0)
     lease_s: int = Field(ge=4)
@@ -98,15 +99,15 @@ class SessionConfig(_Section):
 class FolderConfig(_Section):
     """Settings of a folder of logs; a name alone is that of its cluster."""
 
-    cluster: Annotated[str, BeforeValidator(_name)] = ""
-    timezone: Annotated[str, BeforeValidator(_zone)] | None = None
+    cluster: Name = ""
+    timezone: Zone | None = None
 
 
 class IngestConfig(_Section):
     """Which files are read, and how."""
 
-    timezone: Annotated[str, BeforeValidator(_zone)]
-    cluster: Annotated[str, BeforeValidator(_name)]
+    timezone: Zone
+    cluster: Name
     clusters: dict[str, Annotated[FolderConfig, BeforeValidator(_named)]]
     record_bytes_max: int = Field(ge=4096)
     batch_mb: int = Field(ge=0)

@@ -15,6 +15,7 @@ import ast
 import inspect
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from math import isfinite
 from textwrap import dedent
 from typing import Any, Final
@@ -97,10 +98,6 @@ def _held(cls: type) -> set[str]:
     return names
 
 
-def _float(item: float) -> float | list[Any]:
-    return item if isfinite(item) else [_NOT_FINITE, str(item)]
-
-
 def _attributes(cls: type, item: object) -> list[str]:
     """Return names of attributes of an object; for a class with slots all of them."""
     slots = getattr(cls, "__slots__", None)
@@ -115,14 +112,14 @@ class _Writer:
         self._known = known
         self._numbers = {id(item): number for number, item in enumerate(outside)}
         self._kinds: dict[type, Callable[[Any], Any]] = {
-            list: self._list,
-            tuple: self._tuple,
-            dict: self._dict,
-            Counter: self._dict,
-            set: self._set,
-            frozenset: self._frozenset,
-            deque: self._deque,
-            float: _float,
+            list: lambda item: self._mutable(_LIST, item, item),
+            tuple: lambda item: self._immutable(_TUPLE, item),
+            dict: lambda item: self._mutable(_DICT, item, chain.from_iterable(item.items())),
+            Counter: lambda item: self._mutable(_COUNTER, item, chain.from_iterable(item.items())),
+            set: lambda item: self._mutable(_SET, item, item),
+            frozenset: lambda item: self._immutable(_FROZENSET, item),
+            deque: lambda item: self._mutable(_DEQUE, item, (item.maxlen, *item)),
+            float: lambda item: item if isfinite(item) else [_NOT_FINITE, str(item)],
         }
 
     def encoded(self, item: Any) -> Any:
@@ -144,31 +141,13 @@ class _Writer:
         encoded = self.encoded
         return [tag, *[item if type(item) in _SCALARS else encoded(item) for item in items]]
 
-    def _list(self, item: list[Any]) -> list[Any]:
+    def _mutable(self, tag: int, item: object, parts: Iterable[Any]) -> list[Any]:
         self._note(item)
-        return self._all(_LIST, item)
+        return self._all(tag, parts)
 
-    def _set(self, item: set[Any]) -> list[Any]:
-        self._note(item)
-        return self._all(_SET, item)
-
-    def _deque(self, item: deque[Any]) -> list[Any]:
-        self._note(item)
-        return self._all(_DEQUE, (item.maxlen, *item))
-
-    def _dict(self, item: dict[Any, Any]) -> list[Any]:
-        self._note(item)
-        return self._all(_COUNTER if type(item) is Counter else _DICT, (part for pair in item.items() for part in pair))
-
-    # What cannot change is numbered after what it consists of: it has to be read before it can be made.
-
-    def _tuple(self, item: tuple[Any, ...]) -> list[Any]:
-        written = self._all(_TUPLE, item)
-        self._note(item)
-        return written
-
-    def _frozenset(self, item: frozenset[Any]) -> list[Any]:
-        written = self._all(_FROZENSET, item)
+    def _immutable(self, tag: int, item: Iterable[Any]) -> list[Any]:
+        # An immutable object is numbered after its parts, which a reader needs first.
+        written = self._all(tag, item)
         self._note(item)
         return written
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from highwater.pipelines.base.arrow_rows import arrow_schema, both, is_in, micros, shaped
+from highwater.pipelines.base.groups import begins
 from highwater.pipelines.cluster import premises as p
 from highwater.pipelines.kafka.connections import remote_hosts
 from highwater.pipelines.kafka.controller_rows import EventRow
@@ -135,14 +137,10 @@ def chains(rows: pa.RecordBatch) -> pa.RecordBatch:
         return of_kind(rows.slice(0, 0).select(names), p.CHAIN)
     number = fetches.column("correlation_id").to_numpy().astype(np.int64)
     time_us = micros(fetches.column("time")).to_numpy()
-    begins = np.ones(len(number), bool)
-    begins[1:] = False
-    for name in names:
-        codes = pc.fill_null(pc.dictionary_encode(fetches.column(name)).combine_chunks().indices, -1).to_numpy()
-        begins[1:] |= codes[1:] != codes[:-1]
-    connection_no = np.cumsum(begins) - 1
-    begins[1:] |= (np.diff(number) > 1) | (np.diff(time_us) > p.SILENT_US)
-    first = np.flatnonzero(begins)
+    is_begin = _mark_begins(fetches, names)
+    connection_no = np.cumsum(is_begin) - 1
+    is_begin[1:] |= (np.diff(number) > 1) | (np.diff(time_us) > p.SILENT_US)
+    first = np.flatnonzero(is_begin)
     last = np.append(first[1:], len(number)) - 1
     first, last, missing = _few_runs(first, last, connection_no, number, time_us)
     return of_kind(
@@ -154,6 +152,13 @@ def chains(rows: pa.RecordBatch) -> pa.RecordBatch:
         last_us=pa.array(time_us[last]),
         **{name: pa.array(values, pa.int64()) for name, values in missing.items()},
     )
+
+
+def _mark_begins(table: pa.Table, names: Sequence[str]) -> Any:
+    """Return True for the rows that differ from the row before in some of the columns, and for the first row."""
+    marks = np.zeros(table.num_rows, bool)
+    marks[begins([table.column(name).combine_chunks() for name in names])] = True
+    return marks
 
 
 def _few_runs(
@@ -247,15 +252,11 @@ def stretches(rows: pa.RecordBatch | pa.Table, detail: str | None = None) -> pa.
     if not table.num_rows:
         return of_kind(table.select(names), p.STRETCH)
     us = table.column("us").to_numpy()
-    begins = np.ones(len(us), bool)
-    begins[1:] = False
-    for name in names:
-        codes = pc.dictionary_encode(table.column(name)).combine_chunks().indices.to_numpy()
-        begins[1:] |= codes[1:] != codes[:-1]
-    gaps = np.where(begins[1:], 0, np.diff(us))
+    is_begin = _mark_begins(table, names)
+    gaps = np.where(is_begin[1:], 0, np.diff(us))
     longest = np.sort(gaps)[-GAPS_MAX - 1] if len(gaps) > GAPS_MAX else 0
-    begins[1:] |= gaps > max(GAP_US, longest)
-    first = np.flatnonzero(begins)
+    is_begin[1:] |= gaps > max(GAP_US, longest)
+    first = np.flatnonzero(is_begin)
     last = np.append(first[1:], len(us)) - 1
     times = {"first_us": pa.array(us[first]), "last_us": pa.array(us[last])}
     return of_kind(table.take(pa.array(first)).select(names), p.STRETCH, **times)
@@ -278,12 +279,7 @@ def growths(rows: pa.RecordBatch) -> pa.RecordBatch:
         return stretches(table, p.GROWTH)
     offset = table.column("fetch_offset").to_numpy()
     grows = np.zeros(len(offset), bool)
-    begins = np.zeros(len(offset), bool)
-    for name in names:
-        codes = pc.dictionary_encode(table.column(name)).combine_chunks().indices.to_numpy()
-        begins[1:] |= codes[1:] != codes[:-1]
-    begins[:1] = True
-    for start, end in zip(np.flatnonzero(begins), [*np.flatnonzero(begins)[1:], len(offset)], strict=True):
+    for start, end in pairwise((*begins([table.column(name).combine_chunks() for name in names]), len(offset))):
         highest = np.maximum.accumulate(offset[start:end])
         grows[start + 1 : end] = np.diff(highest) > 0
     # A follower that catches up fetches records of an earlier time.

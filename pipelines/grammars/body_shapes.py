@@ -24,182 +24,30 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, ValidationError, convert, defstruct
 from msgspec.json import Decoder
 
+from highwater.schemas.package_data import toml
+
 Json = dict[str, Any]
 #: A request or a response: a Struct whose fields have the names of the JSON form.
 Body = Any
 
-_LEADER: Final = "currentLeader?{leaderId leaderEpoch}"
-_NODES: Final = "nodeEndpoints?[nodeId host=text port rack*=text]"
-_ANSWERED_TOPICS: Final = "topics[name:0-9=text topicId:10+=text partitions[partitionIndex errorCode]]"
-_GROUP_RESPONSE: Final = "throttleTimeMs:1+ errorCode"
-_TRANSACTION: Final = "transactionalId=text producerId producerEpoch"
-_RECORDS: Final = "recordsSizeInBytes|recordSetSizeInBytes? records|recordSet?=nothing"
-_STATES: Final = (
-    "[topicName:0-1=text partitionIndex controllerEpoch leader leaderEpoch isr=numbers partitionEpoch|zkVersion "
-    "replicas=numbers addingReplicas:3+=numbers removingReplicas:3+=numbers isNew:1+=flag leaderRecoveryState:6+]"
-)
-_ALTERED: Final = (
-    "topics[topicName|name:0-1=text topicId:2+=text partitions[partitionIndex leaderEpoch newIsr:0-2=numbers "
-    "newIsrWithEpochs:3+[brokerId brokerEpoch] leaderRecoveryState:1+ partitionEpoch|currentIsrVersion]]"
-)
-_ALTERED_ANSWER: Final = (
-    "throttleTimeMs errorCode topics[topicName|name:0-1=text topicId:2+=text partitions[partitionIndex errorCode "
-    "leaderId leaderEpoch isr=numbers leaderRecoveryState:1+ partitionEpoch|currentIsrVersion]]"
-)
-#: KIP-890.
-_ADDED: Final = (
-    f"transactions:4+[{_TRANSACTION} verifyOnly=flag topics[name=text partitions=numbers]] "
-    "v3AndBelowTransactionalId|transactionalId:0-3=text v3AndBelowProducerId|producerId:0-3 "
-    "v3AndBelowProducerEpoch|producerEpoch:0-3 v3AndBelowTopics|topics:0-3[name=text partitions=numbers]"
-)
-_ADDED_ANSWER: Final = (
-    "throttleTimeMs errorCode:4+ resultsByTransaction:4+[transactionalId=text "
-    "topicResults[name=text resultsByPartition[partitionIndex partitionErrorCode]]] "
-    "resultsByTopicV3AndBelow|results:0-3[name=text "
-    "resultsByPartition|results[partitionIndex partitionErrorCode|errorCode]]"
-)
+_PART: Final = re.compile(r"\$([A-Z_]+)")
+_SHAPES: Final = toml(__package__, "body_shapes.toml")
 
-_ACKNOWLEDGED: Final = "acknowledgementBatches[firstOffset lastOffset acknowledgeTypes=numbers]"
-_SHARE_STATE_ANSWER: Final = "results[topicId=text partitions[partition errorCode errorMessage*=text]]"
+
+def _expand_parts(text: str) -> str:
+    """Return a text of the file with its parts, in one line."""
+    while _PART.search(text):
+        text = _PART.sub(lambda part: _SHAPES["parts"][part[1]], text)
+    return " ".join(text.split())
+
 
 #: Request and response by API.
 _BODIES: Final[dict[str, tuple[str, str]]] = {
-    "PRODUCE": (
-        f"transactionalId*:3+=text acks timeoutMs topicData[name:0-12=text topicId:13+=text partitionData[index "
-        f"{_RECORDS}]]",
-        "responses[name:0-12=text topicId:13+=text partitionResponses[index errorCode baseOffset logAppendTimeMs:2+ "
-        "logStartOffset:5+ recordErrors:8+[batchIndex batchIndexErrorMessage*=text] errorMessage*:8+=text "
-        f"{_LEADER}]] throttleTimeMs:1+ {_NODES}",
-    ),
-    # Sessions came with KIP-227, replicaState with KIP-903.
-    "FETCH": (
-        "clusterId?=text replicaId:0-14 replicaState?{replicaId replicaEpoch} maxWaitMs minBytes maxBytes:3+ "
-        "isolationLevel:4+ sessionId:7+ sessionEpoch:7+ topics[topic:0-12=text topicId:13+=text partitions[partition "
-        "currentLeaderEpoch:9+ fetchOffset lastFetchedEpoch:12+ logStartOffset:5+ partitionMaxBytes "
-        "replicaDirectoryId?=text highWatermark?]] "
-        "forgottenTopicsData:7+[topic:0-12=text topicId:13+=text partitions=numbers] rackId:11+=text",
-        "throttleTimeMs:1+ errorCode:7+ sessionId:7+ responses[topic:0-12=text topicId:13+=text "
-        "partitions|partitionResponses[partitionIndex|partition errorCode highWatermark lastStableOffset:4+ "
-        f"logStartOffset:5+ divergingEpoch?{{epoch endOffset}} {_LEADER} snapshotId?{{endOffset epoch}} "
-        f"abortedTransactions*:4+[producerId firstOffset] preferredReadReplica:11+ {_RECORDS}]] {_NODES}",
-    ),
-    "LEADER_AND_ISR": (
-        "controllerId isKRaftController:7+=flag controllerEpoch brokerEpoch:2+ type:5+ "
-        f"ungroupedPartitionStates:0-1{_STATES} topicStates:2+[topicName=text topicId:5+=text partitionStates{_STATES}]"
-        " liveLeaders[brokerId hostName=text port]",
-        "errorCode partitionErrors:0-4[topicName=text partitionIndex errorCode] "
-        "topics:5+[topicId=text partitionErrors[partitionIndex errorCode]]",
-    ),
-    "STOP_REPLICA": (
-        "controllerId isKRaftController:4+=flag controllerEpoch brokerEpoch:1+ deletePartitions:0-2=bit "
-        "ungroupedPartitions|partitions:0[topicName=text partitionIndex] "
-        "topics|partitions:1-2[name|topicName=text partitionIndexes=numbers] "
-        "topicStates:3+[topicName=text partitionStates[partitionIndex leaderEpoch deletePartition=flag]]",
-        "errorCode partitionErrors[topicName=text partitionIndex errorCode]",
-    ),
-    "ALTER_ISR": (f"brokerId brokerEpoch {_ALTERED}", _ALTERED_ANSWER),
-    "ALTER_PARTITION": (f"brokerId brokerEpoch {_ALTERED}", _ALTERED_ANSWER),
-    "OFFSET_FOR_LEADER_EPOCH": (
-        "replicaId:3+ topics[topic=text partitions[partition currentLeaderEpoch:2+ leaderEpoch]]",
-        "throttleTimeMs:2+ topics[topic=text partitions[errorCode partition leaderEpoch:1+ endOffset]]",
-    ),
-    "WRITE_TXN_MARKERS": (
-        "markers[producerId producerEpoch transactionResult=flag topics[name=text partitionIndexes=numbers] "
-        "coordinatorEpoch transactionVersion:2+]",
-        "markers[producerId topics[name=text partitions[partitionIndex errorCode]]]",
-    ),
-    "OFFSET_COMMIT": (
-        "groupId=text generationId|generationIdOrMemberEpoch:1+ memberId:1+=text groupInstanceId*:7+=text "
-        "retentionTimeMs:2-4 topics[name:0-9=text topicId:10+=text partitions[partitionIndex committedOffset "
-        "committedLeaderEpoch:6+ commitTimestamp:1 committedMetadata*=text]]",
-        f"throttleTimeMs:3+ {_ANSWERED_TOPICS}",
-    ),
-    "TXN_OFFSET_COMMIT": (
-        "transactionalId=text groupId=text producerId producerEpoch generationId|generationIdOrMemberEpoch:3+ "
-        "memberId:3+=text groupInstanceId*:3+=text topics[name:0-5=text topicId:6+=text partitions[partitionIndex "
-        "committedOffset committedLeaderEpoch:2+ committedMetadata*=text]]",
-        "throttleTimeMs topics[name:0-5=text topicId:6+=text partitions[partitionIndex errorCode]]",
-    ),
-    "JOIN_GROUP": (
-        "groupId=text sessionTimeoutMs rebalanceTimeoutMs:1+ memberId=text groupInstanceId*:5+=text protocolType=text "
-        "protocols[name=text metadata=text] reason*:8+=text",
-        "throttleTimeMs:2+ errorCode generationId protocolType*:7+=text protocolName*=text leader=text "
-        "skipAssignment:9+=flag memberId=text members[memberId=text groupInstanceId*:5+=text metadata=text]",
-    ),
-    "SYNC_GROUP": (
-        "groupId=text generationId memberId=text groupInstanceId*:3+=text protocolType*:5+=text protocolName*:5+=text "
-        "assignments[memberId=text assignment=text]",
-        f"{_GROUP_RESPONSE} protocolType*:5+=text protocolName*:5+=text assignment=text",
-    ),
-    "LEAVE_GROUP": (
-        "groupId=text memberId:0-2=text members:3+[memberId=text groupInstanceId*=text reason*:5+=text]",
-        f"{_GROUP_RESPONSE} members:3+[memberId=text groupInstanceId*=text errorCode]",
-    ),
-    "HEARTBEAT": ("groupId=text generationId memberId=text groupInstanceId*:3+=text", _GROUP_RESPONSE),
-    # KIP-848.
-    "CONSUMER_GROUP_HEARTBEAT": (
-        "groupId=text memberId=text memberEpoch instanceId*=text rackId*=text rebalanceTimeoutMs "
-        "subscribedTopicNames*=texts subscribedTopicRegex*:1+=text serverAssignor*=text "
-        "topicPartitions*[topicId=text partitions=numbers]",
-        "throttleTimeMs errorCode errorMessage*=text memberId*=text memberEpoch heartbeatIntervalMs "
-        "assignment*{topicPartitions[topicId=text partitions=numbers]}",
-    ),
-    "OFFSET_DELETE": (
-        "groupId=text topics[name=text partitions[partitionIndex]]",
-        "errorCode throttleTimeMs topics[name=text partitions[partitionIndex errorCode]]",
-    ),
-    "INIT_PRODUCER_ID": (
-        "transactionalId*=text transactionTimeoutMs producerId:3+ producerEpoch:3+ enable2Pc:6+=flag "
-        "keepPreparedTxn:6+=flag",
-        "throttleTimeMs errorCode producerId producerEpoch ongoingTxnProducerId:6+ ongoingTxnProducerEpoch:6+",
-    ),
-    "ADD_PARTITIONS_TO_TXN": (_ADDED, _ADDED_ANSWER),
-    "ADD_OFFSETS_TO_TXN": (f"{_TRANSACTION} groupId=text", "throttleTimeMs errorCode"),
-    "END_TXN": (f"{_TRANSACTION} committed=flag", "throttleTimeMs errorCode producerId:5+ producerEpoch:5+"),
-    # KIP-932: share groups, and what their coordinator keeps of each partition.
-    "SHARE_FETCH": (
-        "groupId*=text memberId*=text shareSessionEpoch maxWaitMs minBytes maxBytes maxRecords:1+ batchSize:1+ "
-        f"shareAcquireMode? isRenewAck?=flag topics[topicId=text partitions[partitionIndex partitionMaxBytes? "
-        f"{_ACKNOWLEDGED}]] forgottenTopicsData[topicId=text partitions=numbers]",
-        f"throttleTimeMs errorCode errorMessage*=text acquisitionLockTimeoutMs? responses[topicId=text "
-        f"partitions[partitionIndex errorCode errorMessage*=text acknowledgeErrorCode acknowledgeErrorMessage*=text "
-        f"{_LEADER} records?=anything recordsSizeInBytes? acquiredRecords[firstOffset lastOffset deliveryCount]]] "
-        f"{_NODES}",
-    ),
-    "SHARE_ACKNOWLEDGE": (
-        "groupId*=text memberId*=text shareSessionEpoch isRenewAck?=flag topics[topicId=text "
-        f"partitions[partitionIndex {_ACKNOWLEDGED}]]",
-        "throttleTimeMs errorCode errorMessage*=text acquisitionLockTimeoutMs? responses[topicId=text "
-        f"partitions[partitionIndex errorCode errorMessage*=text {_LEADER}]] {_NODES}",
-    ),
-    "INITIALIZE_SHARE_GROUP_STATE": (
-        "groupId=text topics[topicId=text partitions[partition stateEpoch startOffset]]",
-        _SHARE_STATE_ANSWER,
-    ),
-    "WRITE_SHARE_GROUP_STATE": (
-        "groupId=text topics[topicId=text partitions[partition stateEpoch leaderEpoch startOffset "
-        "deliveryCompleteCount? stateBatches[firstOffset lastOffset deliveryState deliveryCount]]]",
-        _SHARE_STATE_ANSWER,
-    ),
-    "DELETE_SHARE_GROUP_STATE": (
-        "groupId=text topics[topicId=text partitions[partition]]",
-        _SHARE_STATE_ANSWER,
-    ),
-    "METADATA": (
-        "topics*[topicId:10+=text name*=text] allowAutoTopicCreation:4+=flag "
-        "includeClusterAuthorizedOperations:8-10=flag includeTopicAuthorizedOperations:8+=flag",
-        "throttleTimeMs:3+ brokers[nodeId host=text port rack*:1+=text] clusterId*:2+=text controllerId:1+ "
-        "topics[errorCode name*=text topicId:10+=text isInternal:1+=flag partitions[errorCode partitionIndex leaderId "
-        "leaderEpoch:7+ replicaNodes=numbers isrNodes=numbers offlineReplicas:5+=numbers] "
-        "topicAuthorizedOperations:8+] clusterAuthorizedOperations:8-10 errorCode:13+",
-    ),
-    "CREATE_TOPICS": (
-        "topics[name=text numPartitions replicationFactor assignments[partitionIndex brokerIds=numbers] "
-        "configs[name=text value*=text]] timeoutMs validateOnly:1+=flag",
-        "throttleTimeMs:2+ topics[name=text topicId:7+=text errorCode errorMessage*:1+=text topicConfigErrorCode?:5+ "
-        "numPartitions:5+ replicationFactor:5+ "
-        "configs*:5+[name=text value*=text readOnly=flag configSource isSensitive=flag]]",
-    ),
+    api: (_expand_parts(body["request"]), _expand_parts(body["response"])) for api, body in _SHAPES["bodies"].items()
+}
+#: Names of fields before 2.4, by their names of the JSON form, in request and response; several are separated by ``|``.
+STRUCT_NAMES: Final[dict[str, tuple[dict[str, str], dict[str, str]]]] = {
+    api: (names["request"], names["response"]) for api, names in _SHAPES["struct_names"].items()
 }
 #: APIs whose bodies are read.
 READ_APIS: Final = frozenset(_BODIES)

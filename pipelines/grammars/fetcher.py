@@ -17,6 +17,7 @@ from highwater.pipelines.grammars.values import (
     PARTITION,
     i32,
     i64,
+    match_whole,
     option,
     optional_i32,
     optional_i64,
@@ -75,9 +76,7 @@ def added_old(match: re.Match[str], context: LogIdent, record: LogRecord) -> tup
     """As `added`, of a list."""
     facts: list[LineFact] = []
     for item in items(match[1]):
-        initial = _INITIAL_OLD.fullmatch(item)
-        if initial is None:
-            raise ValueError(f"no initial state: {item[:80]}")
+        initial = match_whole(_INITIAL_OLD, item, "initial state")
         columns = {"leader": i32(initial[3]), "offset": i64(initial[2])}
         facts.append(_event(context, partition_of(initial[1]), "added", **columns))
     return tuple(facts)

@@ -8,7 +8,7 @@ from highwater.pipelines.grammars.grammar import LogIdent
 from highwater.pipelines.grammars.printed import COMMITTED, PENDING, STATES, fields, isr_of
 from highwater.pipelines.grammars.record import LineFact, LogRecord
 from highwater.pipelines.grammars.typed import logged
-from highwater.pipelines.grammars.values import OFFSET, i32, ints, optional_i64
+from highwater.pipelines.grammars.values import OFFSET, i32, ints, match_items, match_whole, optional_i64
 
 _DETAIL_CHARS_MAX = 500
 
@@ -27,15 +27,8 @@ _NEXT_REPLICA = re.compile(rf"(?:{_REPLICA})(?:,(?=Replica)|$)", re.ASCII)
 
 
 def _replica_ids(text: str) -> list[int]:
-    ids: list[int] = []
-    position = 0
-    while position < len(text):
-        replica = _NEXT_REPLICA.match(text, position)
-        if replica is None:
-            raise ValueError(f"no replica: {text[position : position + 80]}")
-        ids.append(i32(replica["old"] or replica["new"]))
-        position = replica.end()
-    return ints(",".join(map(str, ids)))
+    replicas = match_items(_NEXT_REPLICA, text, "replica")
+    return ints(",".join(replica["old"] or replica["new"] for replica in replicas))
 
 
 def _isr_change(context: LogIdent, change: str, **columns: object) -> tuple[LineFact, ...]:
@@ -46,8 +39,8 @@ def _isr_change(context: LogIdent, change: str, **columns: object) -> tuple[Line
 def shrink(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """With what the leader had, and those that leave."""
     before, after, high_watermark, end_offset, listed = match.groups()
-    if listed is not None and _ALL_OUT_OF_SYNC.fullmatch(listed) is None:
-        raise ValueError(f"no list of replicas: {listed[:80]}")
+    if listed is not None:
+        match_whole(_ALL_OUT_OF_SYNC, listed, "list of replicas")
     out_of_sync = [
         {
             "replica_id": i32(replica),

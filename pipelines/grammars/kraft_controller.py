@@ -8,7 +8,7 @@ the ``__cluster_metadata`` segments instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from highwater.pipelines.grammars.grammar import LogIdent
@@ -16,7 +16,15 @@ from highwater.pipelines.grammars.printed import BROKER_CHANGE, PARTITION_CHANGE
 from highwater.pipelines.grammars.record import LineFact, LogRecord
 from highwater.pipelines.grammars.states import topic_fact
 from highwater.pipelines.grammars.typed import event_fact, node, typed
-from highwater.pipelines.grammars.values import i32, optional_i32, optional_ints, partition_of, topic_id_of
+from highwater.pipelines.grammars.values import (
+    i32,
+    match_items,
+    match_whole,
+    optional_i32,
+    optional_ints,
+    partition_of,
+    topic_id_of,
+)
 
 _ARROW = re.compile(r"(\w+): (\[[^\[\]]*\]|-?\w+) -> (\[[^\[\]]*\]|-?\w+)", re.ASCII)
 
@@ -57,9 +65,7 @@ def _arrows(text: str) -> dict[str, str]:
     """Return values after the arrow of ``isr: [1, 2] -> [1], leader: 1 -> 2``."""
     after: dict[str, str] = {}
     for part in split(text):
-        match = _ARROW.fullmatch(part)
-        if match is None:
-            raise ValueError(f"no change: {part[:80]}")
+        match = match_whole(_ARROW, part, "change")
         after[match[1]] = match[3]
     if list(after) != [name for name in _DIFF.split() if name in after]:
         raise ValueError(f"no changes of a partition: {text[:80]}")
@@ -131,26 +137,15 @@ def topics_created(match: re.Match[str], context: LogIdent, record: LogRecord) -
     """Read the created topics, one fact each."""
     return tuple(
         LineFact("controller_events", {"event": "topic_created", "topic": result["name"]})
-        for result in _results(_CREATED_TOPIC, match["results"])
+        for result in match_items(_CREATED_TOPIC, match["results"], "result")
         if result["code"] == "SUCCESS"
     )
-
-
-def _results(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Yield results of a request, one after the other; some have a message in brackets, which can be any text."""
-    position = 0
-    while position < len(text):
-        result = pattern.match(text, position)
-        if result is None:
-            raise ValueError(f"no result: {text[position : position + 80]}")
-        yield result
-        position = result.end()
 
 
 def topics_deleted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read the deleted topics, one fact with its name each."""
     facts: list[LineFact] = []
-    for result in _results(_DELETED_TOPIC, match["results"]):
+    for result in match_items(_DELETED_TOPIC, match["results"], "result"):
         if result["code"] == "SUCCESS":
             topic, topic_id = result["name"], topic_id_of(result["id"])
             facts.append(

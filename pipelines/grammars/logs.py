@@ -12,7 +12,7 @@ from highwater.pipelines.grammars.printed import Forms, fields, items
 from highwater.pipelines.grammars.record import LineFact, LogRecord
 from highwater.pipelines.grammars.states import topic_fact
 from highwater.pipelines.grammars.typed import logged, typed
-from highwater.pipelines.grammars.values import i32, i64, optional_i64, partition_of, topic_id_of
+from highwater.pipelines.grammars.values import i32, i64, match_whole, optional_i64, partition_of, topic_id_of
 
 #: ``Log.toString``; the topic id since 3.0.
 _LOG: Forms = dict.fromkeys(
@@ -36,9 +36,7 @@ _REASON_CHARS_MAX = 500
 
 def _place(path: str, partition: tuple[str, int]) -> tuple[str, str | None]:
     """Return the directory of a log's path, and what it is if it is no replica: delete, stray or future."""
-    match = _PLACE.fullmatch(path)
-    if match is None:
-        raise ValueError(f"no place of a log: {path[:80]}")
+    match = match_whole(_PLACE, path, "place of a log")
     name, folder = f"{partition[0]}-{partition[1]}", match[2]
     no_replica = _NO_REPLICA.fullmatch(folder)
     if folder != name and (no_replica is None or not name.startswith(no_replica[1])):
@@ -133,9 +131,7 @@ def _epoch_rows(match: re.Match[str], context: LogIdent, action: str, group: int
     rows = []
     text = match[group]
     for item in [text] if text.startswith("EpochEntry(") else items(text):
-        entry = _EPOCH_ENTRY.fullmatch(item)
-        if entry is None:
-            raise ValueError(f"no epoch entry: {item[:80]}")
+        entry = match_whole(_EPOCH_ENTRY, item, "epoch entry")
         row = {"topic": topic, "partition": partition, "action": action, "detail": logged(match, context)}
         rows.append(LineFact("leader_epochs", {**row, "leader_epoch": i32(entry[1]), "start_offset": i64(entry[2])}))
     return tuple(rows)

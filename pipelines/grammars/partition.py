@@ -12,7 +12,7 @@ from highwater.pipelines.grammars.grammar import LogIdent
 from highwater.pipelines.grammars.printed import items
 from highwater.pipelines.grammars.record import LineFact, LogRecord
 from highwater.pipelines.grammars.typed import typed
-from highwater.pipelines.grammars.values import OFFSET, i32, i64, optional_i64
+from highwater.pipelines.grammars.values import OFFSET, i32, i64, match_whole, optional_i64
 
 #: ``replica 1: (offset=5 segment=[0:12])`` where an end offset is printed whole, ``broker 1: 5`` where it is a number.
 _REPLICA_OFFSET = re.compile(rf"(?:replica|broker) (\d+): (?:{OFFSET}|(-?\d+))", re.ASCII)
@@ -28,9 +28,7 @@ def _replicas(text: str) -> list[dict[str, int]]:
         return []
     replicas = []
     for item in items(text):
-        match = _REPLICA_OFFSET.fullmatch(item)
-        if match is None:
-            raise ValueError(f"no replica with its offset: {item[:80]}")
+        match = match_whole(_REPLICA_OFFSET, item, "replica with its offset")
         replicas.append({"replica_id": i32(match[1]), "log_end_offset": i64(match[2] or match[3])})
     return replicas
 

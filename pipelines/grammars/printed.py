@@ -10,7 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from highwater.pipelines.grammars.values import COLLECTION_NAMES, PARTITION, i32, ints, optional_i32, partition_of
+from highwater.pipelines.grammars.values import (
+    COLLECTION_NAMES,
+    PARTITION,
+    i32,
+    ints,
+    match_whole,
+    optional_i32,
+    partition_of,
+)
 
 _PARTITION = re.compile(PARTITION, re.ASCII)
 _MAP = re.compile(r"\{(.*)\}|(?:Map|HashMap|ListMap|TreeMap|LinkedHashMap)\((.*)\)", re.ASCII)
@@ -123,9 +131,7 @@ def _elements(inside: str) -> list[str]:
 
 def mapping(text: str, arrow: str) -> dict[str, str]:
     """Return entries of a printed map: ``{k=v, k=v}``, ``Map(k -> v)``; arrow: the sign between the two."""
-    match = _MAP.fullmatch(text)
-    if match is None:
-        raise ValueError(f"no map: {text[:80]}")
+    match = match_whole(_MAP, text, "map")
     entries: dict[str, str] = {}
     for entry in split(match[1] or match[2] or ""):
         key, between, value = entry.partition(arrow)
@@ -138,10 +144,7 @@ def mapping(text: str, arrow: str) -> dict[str, str]:
 def partitions(text: str) -> list[tuple[str, int]]:
     """Return partitions of a printed collection, none of them twice."""
     names = [text] if _PARTITION.fullmatch(text) else items(text)
-    wrong = [name for name in names if _PARTITION.fullmatch(name) is None]
-    if wrong:
-        raise ValueError(f"no partition: {wrong[0][:80]}")
-    listed = [partition_of(name) for name in names]
+    listed = [partition_of(match_whole(_PARTITION, name, "partition")[0]) for name in names]
     if len(set(listed)) != len(listed):
         raise ValueError(f"a partition twice: {text[:80]}")
     return listed
@@ -154,9 +157,7 @@ def fields(text: str, forms: Forms) -> dict[str, str]:
         ValueError: if the name is none of the forms', or the keys are in no form of that name: none missing, none
             left over, in that order.
     """
-    object_ = _OBJECT.fullmatch(text)
-    if object_ is None:
-        raise ValueError(f"no object: {text[:80]}")
+    object_ = match_whole(_OBJECT, text, "object")
     name = object_["name"]
     values: dict[str, str] = {}
     keys = []

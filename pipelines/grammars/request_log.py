@@ -74,8 +74,23 @@ AskedPartition: Final = row_type("AskedPartition", entry_columns(FETCH_REQUESTS,
 ForgottenPartition: Final = row_type("ForgottenPartition", entry_columns(FETCH_REQUESTS, "forgotten"))
 AnsweredPartition: Final = row_type("AnsweredPartition", entry_columns(FETCH_REQUESTS, "responses"))
 ReplicaFetch: Final = row_type("ReplicaFetch", fact_columns(REPLICA_FETCHES))
+_NOT_PRODUCED: Final = (None,) * 4
 _NOT_ASKED: Final = (None,) * 4
 _NOT_ANSWERED: Final = (None,) * 5
+
+# Fields of a body, in the order of the columns.
+_produce_answer: Final = attrgetter("errorCode", "baseOffset", "logAppendTimeMs", "logStartOffset")
+_fetch_options: Final = attrgetter(
+    *("maxWaitMs", "minBytes", "maxBytes", "isolationLevel", "sessionId", "sessionEpoch"),
+)
+_fetch_position: Final = attrgetter(
+    *("partition", "currentLeaderEpoch", "fetchOffset", "lastFetchedEpoch", "logStartOffset", "partitionMaxBytes"),
+)
+_fetch_answer: Final = attrgetter(
+    *("partitionIndex", "errorCode", "highWatermark", "lastStableOffset", "logStartOffset", "recordsSizeInBytes"),
+    "preferredReadReplica",
+)
+_asked_position: Final = attrgetter("fetch_offset", "current_leader_epoch", "last_fetched_epoch", "log_start_offset")
 
 
 class OutOfRange(ValueError):
@@ -176,16 +191,9 @@ def _produce(line: RequestLine, header: Any) -> Iterable[LineFact]:
         name, topic_id = topic_names(topic.name, topic.topicId)
         for data in topic.partitionData:
             answer = answers.get((topic.name or topic.topicId, data.index))
+            outcome = _produce_answer(answer) if answer else _NOT_PRODUCED
             partitions.append(
-                ProducedPartition(
-                    name or f"id:{topic_id}",
-                    data.index,
-                    data.recordsSizeInBytes,
-                    answer.errorCode if answer else None,
-                    answer.baseOffset if answer else None,
-                    answer.logAppendTimeMs if answer else None,
-                    answer.logStartOffset if answer else None,
-                )
+                ProducedPartition(name or f"id:{topic_id}", data.index, data.recordsSizeInBytes, *outcome)
             )
     row = ProduceRequest(*header, request.acks, request.timeoutMs, request.transactionalId, partitions)
     yield LineFact("produce_requests", row)
@@ -199,19 +207,7 @@ def _fetch(line: RequestLine, header: Any) -> Iterable[LineFact]:
     partitions = []
     for topic in request.topics:
         name, topic_id = topic_names(topic.topic, topic.topicId)
-        partitions += [
-            AskedPartition(
-                name,
-                topic_id,
-                entry.partition,
-                entry.currentLeaderEpoch,
-                entry.fetchOffset,
-                entry.lastFetchedEpoch,
-                entry.logStartOffset,
-                entry.partitionMaxBytes,
-            )
-            for entry in topic.partitions
-        ]
+        partitions += [AskedPartition(name, topic_id, *_fetch_position(entry)) for entry in topic.partitions]
     forgotten = []
     for topic in request.forgottenTopicsData or ():
         name, topic_id = topic_names(topic.topic, topic.topicId)
@@ -225,12 +221,7 @@ def _fetch(line: RequestLine, header: Any) -> Iterable[LineFact]:
         FetchRequest(
             *header,
             replica_id,
-            request.maxWaitMs,
-            request.minBytes,
-            request.maxBytes,
-            request.isolationLevel,
-            request.sessionId,
-            request.sessionEpoch,
+            *_fetch_options(request),
             request.rackId or None,
             response.sessionId if response is not None else None,
             response.errorCode if response is not None else None,
@@ -245,19 +236,8 @@ def _fetch(line: RequestLine, header: Any) -> Iterable[LineFact]:
 
 def _fetched(name: str | None, topic_id: str | None, entry: Body) -> Any:
     diverging = entry.divergingEpoch
-    return AnsweredPartition(
-        name,
-        topic_id,
-        entry.partitionIndex,
-        entry.errorCode,
-        entry.highWatermark,
-        entry.lastStableOffset,
-        entry.logStartOffset,
-        entry.recordsSizeInBytes,
-        entry.preferredReadReplica,
-        diverging.epoch if diverging else None,
-        diverging.endOffset if diverging else None,
-    )
+    diverges_at = (diverging.epoch, diverging.endOffset) if diverging else (None, None)
+    return AnsweredPartition(name, topic_id, *_fetch_answer(entry), *diverges_at)
 
 
 def _replica_fetches(
@@ -294,7 +274,7 @@ def _replica_fetches(
             named.topic_id,
             "request",
             replica_id,
-            *(_NOT_ASKED if asked is None else _position(asked)),
+            *(_NOT_ASKED if asked is None else _asked_position(asked)),
             *fetch,
             # A top-level error (session not found, ...) leaves every partition unread.
             failed or (answer.error_code if answer else None) or failed,
@@ -303,19 +283,10 @@ def _replica_fetches(
         yield LineFact("replica_fetches", row)
 
 
-def _position(asked: Any) -> tuple[int | None, ...]:
-    return asked.fetch_offset, asked.current_leader_epoch, asked.last_fetched_epoch, asked.log_start_offset
-
-
 def _answer(answer: Any) -> tuple[int | None, ...]:
     stable_offset = None if answer.last_stable_offset == -1 else answer.last_stable_offset
-    return (
-        answer.high_watermark,
-        stable_offset,
-        answer.size_bytes,
-        answer.diverging_epoch,
-        answer.diverging_end_offset,
-    )
+    diverges_at = answer.diverging_epoch, answer.diverging_end_offset
+    return answer.high_watermark, stable_offset, answer.size_bytes, *diverges_at
 
 
 def _other(line: RequestLine, header: Any, printed: str) -> Iterable[LineFact]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from highwater.pipelines.grammars.printed import STATES, fields, isr_of, version_of
 from highwater.pipelines.grammars.record import LineFact
-from highwater.pipelines.grammars.values import flag, i32, ints, optional_i32, partition_of
+from highwater.pipelines.grammars.values import flag, i32, ints, match_whole, optional_i32, partition_of
 
 _STATE = (
     r"\(Leader:(-?\d+),ISR:(\d+(?:,\d+)*|),(?:LeaderRecoveryState:(?:RECOVERED|RECOVERING),)?LeaderEpoch:(-?\d+),"
@@ -43,9 +43,7 @@ def colon_state(text: str) -> dict[str, Any]:
 
     Its controller epoch is that of the controller which wrote the state, not of the one that logs.
     """
-    match = _COLON_STATE.fullmatch(text)
-    if match is None:
-        raise ValueError(f"no leader and ISR: {text[:80]}")
+    match = match_whole(_COLON_STATE, text, "leader and ISR")
     return {
         "leader": i32(match[1]),
         "isr": ints(match[2]),
@@ -89,9 +87,7 @@ def state_of(text: str, name: str | None) -> dict[str, Any]:
     names = [] if name is None else [partition_of(name)]
     if "(topicName=" in text:
         values = fields(text, STATES)
-        topic = _QUOTED_TOPIC.fullmatch(values["topicName"])
-        if topic is None:
-            raise ValueError(f"no topic: {values['topicName'][:80]}")
+        topic = match_whole(_QUOTED_TOPIC, values["topicName"], "topic")
         names.append((topic[1], i32(values["partitionIndex"])))
     if len(set(names)) != 1:
         raise ValueError(f"not one partition: {text[:80]}")

@@ -6,9 +6,9 @@ What a body consists of `body_shapes` declares; here it is compiled: each level 
 to each array, matched where the one before ended. Every field stands at its place, so that a field which is missing,
 new, respelt, there twice or of another type matches none.
 
-A field's name of the JSON form is its struct's in camel case since 2.4 (KAFKA-7609, generated protocol classes); what
-the hand-written schemas before called otherwise is `_NAMES`. Nothing is quoted, so a text that a client chose can look
-like structure. What cannot be told apart is refused: a brace or bracket in a text, a comma and what looks like a key.
+A field's name of the JSON form is its struct's in camel case since 2.4 (KAFKA-7609, generated protocol classes).
+Other names of the hand-written schemas before are in `STRUCT_NAMES`. Nothing is quoted, so a text that a client chose
+can look like structure. Ambiguous texts are refused: a brace or bracket in a text, a comma and what looks like a key.
 
 Source: ``Protocol`` (0.9 to 0.11), the schemas in ``requests.*Request`` and ``*Response`` (1.0 to 2.3), the message
 definitions (2.4 to 2.7), ``FileRecords.toString``, ``MemoryRecords.toString``, ``ProduceRequest.toString(verbose)``.
@@ -27,6 +27,7 @@ from msgspec.inspect import BoolType, Field, IntType, ListType, StructType, Type
 from highwater.pipelines.grammars.body_shapes import (
     REQUEST,
     RESPONSE,
+    STRUCT_NAMES,
     Body,
     any_version,
     body_of_any_version,
@@ -40,53 +41,6 @@ class BadStruct(ValueError):
     """A text that is not exactly one body of its API and version."""
 
 
-_TOPIC: Final = {"name": "topic", "partitionIndex": "partition"}
-_TOPIC_NAME: Final = {"topicName": "topic", "partitionIndex": "partition"}
-_GROUP: Final = {"groupId": "consumer_group_id", "generationId": "group_generation_id"}
-#: Names of fields before 2.4, by their names of the JSON form, in request and response; of several, with a bar between.
-_NAMES: Final[dict[str, tuple[dict[str, str], dict[str, str]]]] = {
-    "PRODUCE": (
-        {"timeoutMs": "timeout", "partitionData": "data", "name": "topic", "index": "partition"},
-        {"name": "topic", "index": "partition", "logAppendTimeMs": "log_append_time"},
-    ),
-    "FETCH": (
-        {"maxWaitMs": "max_wait_time", "sessionEpoch": "epoch", "partitionMaxBytes": "max_bytes"}
-        | {"forgottenTopicsData": "forgetten_topics_data"},  # 1.1 and 2.0
-        {},
-    ),
-    "LEADER_AND_ISR": (
-        {**_TOPIC_NAME, "brokerId": "id", "hostName": "host", "ungroupedPartitionStates": "partition_states"},
-        {**_TOPIC_NAME, "partitionErrors": "partitions"},
-    ),
-    "STOP_REPLICA": (
-        {**_TOPIC_NAME, "partitionIndexes": "partition_ids"},
-        {**_TOPIC_NAME, "partitionErrors": "partitions"},
-    ),
-    "ALTER_ISR": ({}, {}),
-    "OFFSET_FOR_LEADER_EPOCH": ({"partition": "partition_id"}, {"partition": "partition_id"}),
-    "WRITE_TXN_MARKERS": (
-        {"name": "topic", "markers": "transaction_markers", "partitionIndexes": "partitions"},
-        {**_TOPIC, "markers": "transaction_markers"},
-    ),
-    "OFFSET_COMMIT": (
-        {**_GROUP, "retentionTimeMs": "retention_time"},
-        {**_TOPIC, "topics": "responses", "partitions": "partition_responses"},
-    ),
-    "TXN_OFFSET_COMMIT": (_GROUP, _TOPIC),
-    "JOIN_GROUP": (
-        {"sessionTimeoutMs": "session_timeout", "rebalanceTimeoutMs": "rebalance_timeout"}
-        | {"protocols": "group_protocols"},
-        {},
-    ),
-    "HEARTBEAT": (_GROUP, {}),
-    "LEAVE_GROUP": ({}, {}),
-    "SYNC_GROUP": ({"assignments": "group_assignment", "assignment": "member_assignment"}, {}),
-    "OFFSET_DELETE": ({}, {}),
-    "INIT_PRODUCER_ID": ({}, {}),
-    "ADD_PARTITIONS_TO_TXN": ({"name": "topic"}, {**_TOPIC, "results": "errors|partition_errors"}),
-    "ADD_OFFSETS_TO_TXN": (_GROUP, {}),
-    "END_TXN": ({"committed": "transaction_result"}, {}),
-}
 #: The field of a request that begins what is not read: metadata of clients, which can be any text.
 _UNREAD: Final = {"OFFSET_COMMIT": "topics", "TXN_OFFSET_COMMIT": "topics", "JOIN_GROUP": "protocols"}
 #: Responses of which only the error code is read, before texts of clients: (version since which times stand before it).
@@ -142,7 +96,7 @@ class _Piece(NamedTuple):
 
 def is_read(api: str) -> bool:
     """Return whether bodies of an API are read in text."""
-    return api in _NAMES
+    return api in STRUCT_NAMES
 
 
 def read_text(api: str, side: int, version: int, text: str) -> Body:
@@ -158,7 +112,7 @@ def read_text(api: str, side: int, version: int, text: str) -> Body:
         return _code_first(api, version, text)
     unread = _UNREAD.get(api, "") if side == REQUEST else ""
     if unread:
-        names = (_snake(unread), *filter(None, [_NAMES[api][REQUEST].get(unread)]))
+        names = (_snake(unread), *filter(None, [STRUCT_NAMES[api][REQUEST].get(unread)]))
         if sum(text.count(f",{name}=[") for name in names) != 1 or not text.endswith("}"):
             raise BadStruct(f"{unread} not once, or without an end")
     readers = _readers(api, side, version)
@@ -234,7 +188,7 @@ def _compiled(struct: StructType, api: str, side: int, end: str, unread: str = "
         elif not field.required:
             continue
         else:
-            keys = "|".join(filter(None, [_snake(name), _NAMES[api][side].get(name)]))
+            keys = "|".join(filter(None, [_snake(name), STRUCT_NAMES[api][side].get(name)]))
             pattern += rf"{sign}(?:{keys})="
             elements = _elements_of(field.type)
             if elements is not None:
@@ -247,7 +201,7 @@ def _compiled(struct: StructType, api: str, side: int, end: str, unread: str = "
                 changes += [change] if change else []
         sign = ","
     if unread:
-        keys = "|".join(filter(None, [_snake(unread), _NAMES[api][side].get(unread)]))
+        keys = "|".join(filter(None, [_snake(unread), STRUCT_NAMES[api][side].get(unread)]))
         pieces.append(_Piece(re.compile(rf"{pattern},(?:{keys})=\[").match, tuple(changes)))
     else:
         tags = "" if "_tagged_fields" in pattern else _TAGS

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any
 
 from highwater.pipelines.grammars.grammar import Facts, LogIdent
 from highwater.pipelines.grammars.record import LineFact, LogRecord
@@ -42,29 +44,14 @@ def logged(match: re.Match[str], context: LogIdent) -> str:
     return match[0][:_DETAIL_CHARS_MAX]
 
 
-def node(match: re.Match[str], context: LogIdent) -> int | None:
-    """Return the broker or controller that logs, by the prefix."""
-    return context.node
+def _read_prefix(field: str) -> Callable[[re.Match[str], LogIdent], Any]:
+    """Return a function that reads a field of a line's prefix."""
+    read = attrgetter(field)
+    return lambda match, context: read(context)
 
 
-def epoch(match: re.Match[str], context: LogIdent) -> int | None:
-    """Return the epoch of the controller that logs, by the prefix."""
-    return context.epoch
-
-
-def leader(match: re.Match[str], context: LogIdent) -> int | None:
-    """Return the broker from which the logging fetcher fetches, by the prefix."""
-    return context.leader
-
-
-def fetcher_id(match: re.Match[str], context: LogIdent) -> int | None:
-    """Return the fetcher's thread, by the prefix."""
-    return context.fetcher_id
-
-
-def log_dir(match: re.Match[str], context: LogIdent) -> str | None:
-    """Return the directory of the log that the line is about, by the prefix; it says so since 1.1."""
-    return context.log_dir
+#: Fields of the prefix that `templates.toml` names, see `LogIdent`.
+node, epoch, leader, fetcher_id, log_dir = map(_read_prefix, ("node", "epoch", "leader", "fetcher_id", "log_dir"))
 
 
 def typed(table: str, **columns: object) -> Facts:

@@ -7,6 +7,7 @@ problem.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 #: Topic and index, with a dash (``t-0``) or, up to 0.11, as a pair (``[t,0]``). A topic's own dashes and digits are
 #: no obstacle: the match is greedy, so the last dash splits.
@@ -52,6 +53,29 @@ _MAX_CACHED = 100_000
 _partitions: dict[str, tuple[str, int]] = {}
 
 
+def match_whole(pattern: re.Pattern[str], text: str, expected: str) -> re.Match[str]:
+    """Return the match of a whole text.
+
+    Raises:
+        ValueError: the text is not what was expected.
+    """
+    match = pattern.fullmatch(text)
+    if match is None:
+        raise ValueError(f"no {expected}: {text[:80]}")
+    return match
+
+
+def match_items(pattern: re.Pattern[str], text: str, expected: str) -> Iterator[re.Match[str]]:
+    """Yield the matches that make up a text without gaps. Raise ValueError for other text."""
+    position = 0
+    while position < len(text):
+        match = pattern.match(text, position)
+        if match is None:
+            raise ValueError(f"no {expected}: {text[position : position + 80]}")
+        yield match
+        position = match.end()
+
+
 def i32(text: str) -> int:
     """Return a number that fits an INT column."""
     value = int(text)
@@ -83,9 +107,7 @@ def partition_of(text: str) -> tuple[str, int]:
     known = _partitions.get(text)
     if known is not None:
         return known
-    match = _NAME.fullmatch(text)
-    if match is None:
-        raise ValueError(f"no partition: {text[:80]}")
+    match = match_whole(_NAME, text, "partition")
     partition = match[1] or match[3], i32(match[2] or match[4])
     if len(_partitions) < _MAX_CACHED:
         _partitions[text] = partition
@@ -112,17 +134,14 @@ def topic_id_of(text: str | None) -> str | None:
     topic_id = option(text)
     if topic_id is None or topic_id == ZERO_TOPIC_ID:
         return None
-    if _TOPIC_ID.fullmatch(topic_id) is None:
-        raise ValueError(f"no topic id: {topic_id[:80]}")
-    return topic_id
+    return match_whole(_TOPIC_ID, topic_id, "topic id")[0]
 
 
 def ints(text: str) -> list[int]:
     """Return ids in the order in which they are printed, as `INT_LIST`, none of them twice: a set of replicas, of
     brokers.
     """
-    if _INT_LIST.fullmatch(text) is None:
-        raise ValueError(f"no list of ids: {text[:80]}")
+    match_whole(_INT_LIST, text, "list of ids")
     numbers = [i32(number) for number in _INT.findall(text)]
     if len(set(numbers)) != len(numbers):
         raise ValueError(f"an id twice: {text[:80]}")

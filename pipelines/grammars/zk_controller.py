@@ -12,7 +12,7 @@ from highwater.pipelines.grammars.printed import ASSIGNMENT, fields, items, mapp
 from highwater.pipelines.grammars.record import LineFact, LogRecord
 from highwater.pipelines.grammars.states import topic_fact
 from highwater.pipelines.grammars.typed import event_fact
-from highwater.pipelines.grammars.values import i32, ints, partition_of, topic_id_of
+from highwater.pipelines.grammars.values import i32, ints, match_whole, partition_of, topic_id_of
 
 _JSON_STATE = re.compile(r'\{"leader":(-?\d+),"leader_epoch":(-?\d+),"isr":(\[[\d,]*\])\}', re.ASCII)
 _TOPIC = re.compile(r"[\w.-]+", re.ASCII)
@@ -36,9 +36,7 @@ def single(match: re.Match[str], context: LogIdent) -> int | None:
 def selected(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Return a state as JSON: ``{"leader":2,"leader_epoch":1,"isr":[2,3]}``."""
     topic, partition = partition_of(match["tp"])
-    state = _JSON_STATE.fullmatch(match["state"])
-    if state is None:
-        raise ValueError(f"no leader and ISR: {match['state'][:80]}")
+    state = match_whole(_JSON_STATE, match["state"], "leader and ISR")
     row = {"topic": topic, "partition": partition, "role": "controller", "controller_id": context.node}
     written = {"leader": i32(state[1]), "leader_epoch": i32(state[2]), "isr": ints(state[3])}
     return (LineFact("leader_and_isr", {**row, **written}),)
@@ -100,11 +98,7 @@ def _replicas(text: str) -> list[int]:
 
 def _names(text: str) -> list[str]:
     """Return the topic names out of ``Set(a, b)``."""
-    names = items(text)
-    wrong = [name for name in names if _TOPIC.fullmatch(name) is None]
-    if wrong:
-        raise ValueError(f"no topic: {wrong[0][:80]}")
-    return names
+    return [match_whole(_TOPIC, name, "topic")[0] for name in items(text)]
 
 
 def topics_deleted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:

@@ -76,8 +76,3 @@ def place_of(topic: str, partition: int) -> str:
 def listed(values: Iterable[object], none: str = "none") -> str:
     """Return several values with commas between them."""
     return ", ".join(map(str, values)) or none
-
-
-def plural(number: int, what: str) -> str:
-    """Return a counted noun: ``1 record``, ``12,345 records``."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from highwater.pipelines.base.plain import ms, share
+from highwater.pipelines.base.plain import ms, number, share
 from highwater.pipelines.base.values import instant
 from highwater.pipelines.inquiry import quantiles as q
-from highwater.pipelines.inquiry.answer import Answer, Row, Table, listed, plural
+from highwater.pipelines.inquiry.answer import Answer, Row, Table, listed
 from highwater.pipelines.inquiry.read_lines import ARRIVED, FAR_US, named, require_one_between
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report import queries
@@ -82,7 +82,7 @@ def _verdicts(before: Side, after: Side) -> Iterator[str]:
             sum(number for (of, _), number in side.findings.items() if of == severity) for side in (before, after)
         ]
         if any(counts):
-            sides = [plural(many, severity) if many else "none" for many in counts]
+            sides = [number(many, severity) if many else "none" for many in counts]
             yield f"Findings: {sides[0]} in A, {sides[1]} in B."
 
 

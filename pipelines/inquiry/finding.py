@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from highwater.pipelines.base.plain import offsets
+from highwater.pipelines.base.plain import number, offsets
 from highwater.pipelines.base.values import iso_utc
 from highwater.pipelines.incidents.incident import releases_of
-from highwater.pipelines.inquiry.answer import Answer, Row, Rows, Table, listed, place_of, plural
+from highwater.pipelines.inquiry.answer import Answer, Row, Rows, Table, listed, place_of
 from highwater.pipelines.inquiry.read_lines import lines_of
 from highwater.pipelines.inquiry.shown import SHOWS, shows
 from highwater.pipelines.lake.lines import Place, rows_at
@@ -62,7 +62,7 @@ def _sentences(rows: FindingRows) -> Iterator[str]:
     if finding["offset_start"] is not None:
         subjects.append(offsets(finding["offset_start"], finding["offset_end"]))
     if finding["records"] is not None:
-        subjects.append(plural(finding["records"], "request or record"))
+        subjects.append(number(finding["records"], "request or record"))
     if subjects:
         about = ", ".join(subjects)
         yield f"{about[:1].upper()}{about[1:]}."

@@ -23,7 +23,6 @@ from highwater.pipelines.inquiry.answer import (
     Table,
     listed,
     place_of,
-    plural,
     steps_of,
 )
 from highwater.pipelines.inquiry.read_lines import FAR_US, LINE, OF_PARTITION
@@ -114,14 +113,14 @@ def _sentences(rows: PartitionRows, steps: int) -> Iterator[str]:
         yield "The logs do not show who led it."
     else:
         leaders = listed(dict.fromkeys(tenure.leader for tenure in rows.tenures))
-        yield f"{plural(len(rows.tenures), 'leader epoch')} in the logs, led by broker {leaders}."
+        yield f"{number(len(rows.tenures), 'leader epoch')} in the logs, led by broker {leaders}."
     unclean = [row for row in rows.failovers if row["strategy"] == "unclean"]
     if unclean:
-        yield f"{plural(len(unclean), 'leader')} elected uncleanly: out of sync, so that records may be lost."
+        yield f"{number(len(unclean), 'leader')} elected uncleanly: out of sync, so that records may be lost."
     removed = [row for row in rows.truncations if row["records_removed"]]
     if removed:
         records = sum(row["records_removed"] for row in removed)
-        yield f"Replicas truncated {plural(records, 'offset')} of their logs, in {plural(len(removed), 'truncation')}."
+        yield f"Replicas truncated {number(records, 'offset')} of their logs, in {number(len(removed), 'truncation')}."
     for state in ("offline", "under_min_isr"):
         windows = [row for row in rows.availability if row["state"] == state]
         if windows:
@@ -131,7 +130,7 @@ def _sentences(rows: PartitionRows, steps: int) -> Iterator[str]:
             named = "No leader" if state == "offline" else "Under min.insync.replicas"
             yield f"{named} {number(len(windows), 'time')}: {seconds:,.1f} s in total{open_ended}."
     violations = [row for row in rows.findings if row["severity"] == "violation"]
-    yield f"{plural(len(violations), 'violation')}, {plural(len(rows.findings) - len(violations), 'other finding')}."
+    yield f"{number(len(violations), 'violation')}, {number(len(rows.findings) - len(violations), 'other finding')}."
     if steps > STEPS_MAX:
         yield f"{steps - STEPS_MAX} later steps are left out; narrow the question with --from and --until."
 
@@ -182,7 +181,7 @@ def _steps(rows: PartitionRows) -> Iterator[Point]:
     for row in rows.availability:
         until = "the end of the logs" if row["ended_time"] is None else iso_utc(row["ended_time"])[11:-1]
         state = "It has no leader" if row["state"] == "offline" else "Its ISR is under min.insync.replicas"
-        refused = f"; {plural(row['produces_refused'], 'produce')} refused" if row["produces_refused"] else ""
+        refused = f"; {number(row['produces_refused'], 'produce')} refused" if row["produces_refused"] else ""
         yield Point(row["started_time"], f"{state} until {until}{refused}.")
     for row in rows.findings:
         if row["time"] is not None and row["implied_by"] is None:

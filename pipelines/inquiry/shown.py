@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from highwater.pipelines.base.plain import offsets
-from highwater.pipelines.inquiry.answer import Row, listed, plural
+from highwater.pipelines.base.plain import number, offsets
+from highwater.pipelines.inquiry.answer import Row, listed
 from highwater.pipelines.kafka.errors import error_name
 
 _ROLES = {
@@ -151,7 +151,7 @@ def _checkpoint(row: Row, who: str) -> str:
 
 def _batch(row: Row, who: str) -> str:
     where = offsets(row["base_offset"], (row["base_offset"] if row["last_offset"] is None else row["last_offset"]) + 1)
-    records = "" if row["record_count"] is None else f", {plural(row['record_count'], 'record')}"
+    records = "" if row["record_count"] is None else f", {number(row['record_count'], 'record')}"
     return f"The log of {who[:1].lower()}{who[1:]} holds a batch at {where}{records}"
 
 

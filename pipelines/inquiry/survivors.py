@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from highwater.pipelines.base.plain import offsets
+from highwater.pipelines.base.plain import number, offsets
 from highwater.pipelines.base.values import iso_utc
-from highwater.pipelines.inquiry.answer import Answer, Lines, Point, Row, Table, place_of, plural, steps_of
+from highwater.pipelines.inquiry.answer import Answer, Lines, Point, Row, Table, place_of, steps_of
 from highwater.pipelines.inquiry.replica_logs import (
     WATERMARK,
     Interval,
@@ -235,14 +235,14 @@ def _sentences(result: Survivors) -> Iterable[str]:
         )
     if facts.unplaced:
         yield (
-            f"{plural(facts.unplaced, 'produce')} with acks=1 have no known offsets, as this release logs no "
+            f"{number(facts.unplaced, 'produce')} with acks=1 have no known offsets, as this release logs no "
             "answers: which of their records are lost cannot be shown."
         )
     for candidate in result.candidates:
         yield f"If broker {candidate.log.replica_id} is elected: {_fate(candidate, facts)}."
     if result.gone.surely:
         yield (
-            f"Lost before, and not counted above: {plural(result.gone.surely_count, 'record')} acknowledged with "
+            f"Lost before, and not counted above: {number(result.gone.surely_count, 'record')} acknowledged with "
             f"acks=all ({_ranges(result.gone.surely)}), which the log of the last leader does not hold."
         )
     if facts.acked and not facts.is_whole:
@@ -268,7 +268,7 @@ def summary(results: Sequence[Survivors]) -> str:
     """Return how many partitions can be led again without a known loss, and the names of the others."""
     safe = [result for result in results if any(candidate.is_known_safe for candidate in result.candidates)]
     others = [place_of(result.facts.topic, result.facts.partition) for result in results if result not in safe]
-    partitions = plural(len(results), "partition")
+    partitions = number(len(results), "partition")
     if not others:
         return f"{partitions} without a leader: each has a replica that can be elected without a known loss."
     return f"{partitions} without a leader. No replica is known to be safe for: {', '.join(others)}."
@@ -281,10 +281,10 @@ def _fate(candidate: Candidate, facts: PartitionFacts) -> str:
     parts = []
     for acks, lost in ((ALL, candidate.of_all), (ONE, candidate.of_one)):
         if lost.surely:
-            records = f"{plural(lost.surely_count, 'record')} acknowledged with acks={acks}"
+            records = f"{number(lost.surely_count, 'record')} acknowledged with acks={acks}"
             parts.append(f"{records} {'is' if lost.surely_count == 1 else 'are'} lost: {_ranges(lost.surely)}")
         if lost.perhaps:
-            records = plural(lost.perhaps_count, f"{'further ' if lost.surely else ''}record")
+            records = number(lost.perhaps_count, f"{'further ' if lost.surely else ''}record")
             parts.append(f"of {records} of acks={acks} ({_ranges(lost.perhaps)}) it cannot be shown")
         if lost.beyond is not None:
             parts.append(f"the batch before offset {lost.beyond} may hold more records; the logs do not show that")

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from highwater.pipelines.base.plain import ms
+from highwater.pipelines.base.plain import ms, number
 from highwater.pipelines.base.values import instant
-from highwater.pipelines.inquiry.answer import Answer, Row, Table, plural, window
+from highwater.pipelines.inquiry.answer import Answer, Row, Table, window
 from highwater.pipelines.inquiry.quantiles import named, quantiles
 from highwater.pipelines.inquiry.read_lines import ARRIVED, FAR_US, require_one_between
 from highwater.pipelines.lake.reader import LakeReader
@@ -60,9 +60,9 @@ def _rows(variants: Variants) -> Iterable[tuple[str, Row, int, int]]:
         ("led by broker {}", variants.led_by),
     ):
         yield from ((words.format(broker), figures, 0, 0) for broker, figures in sorted(by_broker.items()))
-    for number, figures in sorted(variants.accepted.items()):
-        refused, spared = variants.refused.get(number, 0), variants.spared.get(number, 0)
-        yield f"min.insync.replicas {number}", figures, refused, spared
+    for isr_min, figures in sorted(variants.accepted.items()):
+        refused, spared = variants.refused.get(isr_min, 0), variants.spared.get(isr_min, 0)
+        yield f"min.insync.replicas {isr_min}", figures, refused, spared
 
 
 def _sentences(rows: Sequence[Row], variants: Variants) -> Iterable[str]:
@@ -82,7 +82,7 @@ def _sentences(rows: Sequence[Row], variants: Variants) -> Iterable[str]:
     spared = max(variants.spared.values(), default=0)
     if spared:
         yield (
-            f"A lower min.insync.replicas would have accepted {plural(spared, 'produce')} that were refused; how long "
+            f"A lower min.insync.replicas would have accepted {number(spared, 'produce')} that were refused; how long "
             "they would have waited cannot be shown."
         )
 

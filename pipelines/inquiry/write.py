@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from highwater.pipelines.base.plain import offsets
+from highwater.pipelines.base.plain import number, offsets
 from highwater.pipelines.base.values import instant, iso_utc
 from highwater.pipelines.inquiry.answer import (
     Answer,
@@ -20,7 +20,6 @@ from highwater.pipelines.inquiry.answer import (
     Table,
     listed,
     place_of,
-    plural,
     steps_of,
     window,
 )
@@ -101,7 +100,7 @@ def _nothing(rows: WriteRows) -> Iterator[str]:
     for row in rows.searched:
         of_client = "none of this client" if not row["of_client"] else f"{row['of_client']:,} of this client"
         yield (
-            f"Searched: broker {row['broker_id']}, {plural(row['produces'], 'produce')} from "
+            f"Searched: broker {row['broker_id']}, {number(row['produces'], 'produce')} from "
             f"{iso_utc(row['first_time'])} to {iso_utc(row['last_time'])}, {of_client}."
         )
 
@@ -146,7 +145,7 @@ def _sentences(rows: WriteRows, fates: list[Fate]) -> Iterator[str]:
     left_out = rows.writes_count - len(rows.writes)
     more = f"; the first {len(rows.writes)} are shown" if left_out else ""
     verb = "was" if rows.writes_count == 1 else "were"
-    yield f"{plural(rows.writes_count, 'write')} of this kind {verb} answered{more}."
+    yield f"{number(rows.writes_count, 'write')} of this kind {verb} answered{more}."
     refused = [row for row in rows.writes if row["error_code"]]
     if refused:
         errors = listed(sorted({error_name(row["error_code"]) for row in refused}))

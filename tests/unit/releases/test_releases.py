@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.kafka.releases import NUMBERINGS, release_of, shown, value_of
-from highwater.pipelines.kafka.releases.numberings import BRANCHES
+from highwater.pipelines.kafka.releases import BRANCHES, NUMBERINGS, release_of, shown, value_of
 from tests.bench import inputs
 
 #: Apache's own numbers of three, of every branch.

@@ -40,7 +40,7 @@ OF_THIS_MACHINE = {
     "pipelines/report/bundle.py": "scratch files, which a store then takes",
     "pipelines/report/page/render.py": "files of the package",
     "pipelines/rules/explain.py": "files of the package",
-    "pipelines/kafka/releases/numberings.py": "files of the package",
+    "pipelines/kafka/releases/__init__.py": "files of the package",
     "pipelines/messages/atlas.py": "files of the package",
     "pipelines/messages/exceptions.py": "files of the package",
     "pipelines/rules/known_bugs.py": "files of the package",

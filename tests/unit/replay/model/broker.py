@@ -1,7 +1,7 @@
 """One broker: what it holds, what becomes of it, and which event checks which purgatory.
 
 Source: ``ReplicaManager``, ``DelayedOperations``; the versions of each rule are in
-`pipelines.kafka.versions.purgatory`.
+`pipelines.kafka.versions`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ class DelayedOperation(ABC):
     """A request that waits for a condition, or for its time to run out.
 
     The model has one thread. A check of an operation *within* a check of it stands for another thread's that meets a
-    held lock; what becomes of it is the version's (`PurgatoryRules.loses_contended_checks`).
+    held lock; what becomes of it is the version's (`Rules.loses_contended_checks`).
     """
 
     def __init__(self, rules: Rules, delay_ms: int) -> None:

@@ -4,7 +4,7 @@ Every call is one event at `ReplicaManager.now_ms`; answers arrive in the callba
 would send them.
 
 Source: ``ReplicaManager``, ``KafkaApis.handle``, ``DelayedOperations``; the versions of each rule are in
-`pipelines.kafka.versions.purgatory`.
+`pipelines.kafka.versions`.
 """
 
 from __future__ import annotations
