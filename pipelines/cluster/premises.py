@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 
 from highwater.pipelines.base.instants import SECOND_US
 from highwater.pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER
-from highwater.pipelines.kafka.context import STARTED, ConfigLine, Contexts, History, Spans, contexts_of
+from highwater.pipelines.kafka.context import STARTED, ConfigLine, Contexts, History, Spans, build_contexts
 from highwater.pipelines.kafka.controller_rows import EventRow, LineRef
-from highwater.pipelines.kafka.future_logs import FutureLogLine, FutureLogs, future_logs_of
+from highwater.pipelines.kafka.future_logs import FutureLogLine, FutureLogs, find_future_logs
 from highwater.pipelines.kafka.releases import is_named_at_start
 from highwater.pipelines.kafka.replayed import is_past, start_ups
 from highwater.pipelines.kafka.seals import Broker
@@ -210,7 +210,7 @@ class Premises:
 
     def digest(self, broker: Broker, before_us: int) -> str:
         """Return the hash of a broker's version and settings before an instant, which its replay depends on."""
-        lag = self.contexts.lag_times_max_us(*broker)
+        lag = self.contexts.list_lag_times(*broker)
         parts: list[object] = [
             [era for era in self.contexts.eras.get(broker, ()) if era[0] < before_us],
             lag[-1][1] if lag else None,
@@ -260,7 +260,7 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
         stretches=tuple(row_of(Stretch, row) for row in by_kind[STRETCH]),
         producers=_producers(by_kind[TRANSACTIONAL]),
         transactional_clients=_transactional_clients(by_kind[TRANSACTIONAL]),
-        future_logs=future_logs_of(_future_log(row) for row in by_kind[FUTURE_LOG]),
+        future_logs=find_future_logs(_future_log(row) for row in by_kind[FUTURE_LOG]),
     )
 
 
@@ -354,7 +354,7 @@ def _contexts(
     lines: dict[Broker, list[ConfigLine]] = defaultdict(list)
     for _, broker, line in sorted(placed, key=lambda item: item[0]):
         lines[broker].append(line)
-    return contexts_of(_versions(lives, files), lines, settle_us)
+    return build_contexts(_versions(lives, files), lines, settle_us)
 
 
 def _versions(lives: Iterable[LifecycleRow], files: Iterable[LogFile]) -> dict[Broker, History]:

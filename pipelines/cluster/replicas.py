@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from highwater.pipelines.kafka.future_logs import COLUMNS, FutureLogs, of_replicas
+from highwater.pipelines.kafka.future_logs import COLUMNS, FutureLogs, drop_future_logs
 from highwater.pipelines.lake.readings import Reading
 
 
@@ -21,7 +21,7 @@ def about_replicas(reading: Reading, future_logs: FutureLogs) -> Reading:
     rows_of = reading.rows_of
 
     def of_no_future_log(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        return rows_of(of_replicas(rows, future_logs))
+        return rows_of(drop_future_logs(rows, future_logs))
 
     needed = [*COLUMNS, *(["source"] if "source" in names else [])]
     columns = tuple(dict.fromkeys((*reading.columns, *needed)))

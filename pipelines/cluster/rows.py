@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from highwater.pipelines.base.arrow_rows import arrow_schema, both, is_in, micros, shaped
 from highwater.pipelines.base.groups import begins
 from highwater.pipelines.cluster import premises as p
-from highwater.pipelines.kafka.connections import remote_hosts
+from highwater.pipelines.kafka.connections import parse_remote_hosts
 from highwater.pipelines.kafka.controller_rows import EventRow
 from highwater.pipelines.kafka.strays import END_US, FIRST_US
 from highwater.schemas.fields import spark_types
@@ -212,7 +212,7 @@ def transactional(rows: pa.RecordBatch) -> pa.RecordBatch:
     ``begins``: a transaction, or the life of a producer.
     """
     begins = is_in(rows.column("api"), ("ADD_PARTITIONS_TO_TXN", "INIT_PRODUCER_ID"))
-    hosts = remote_hosts(rows.column("connection"))
+    hosts = parse_remote_hosts(rows.column("connection"))
     same = {name: rows.column(name) for name in ("cluster_id", "transactional_id", "producer_id", "client_id")}
     users = pa.table({**same, "remote_host": hosts, "begins": begins})
     return of_kind(users.group_by(users.schema.names).aggregate([]), p.TRANSACTIONAL)

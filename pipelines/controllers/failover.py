@@ -25,10 +25,16 @@ from highwater.pipelines.kafka.controller_rows import (
     ONLINE,
     EventRow,
     StateRow,
-    added_brokers,
-    subjects,
+    list_added_brokers,
+    list_subjects,
 )
-from highwater.pipelines.kafka.partition_history import LeaderEpoch, Moment, PartitionHistory, moment_of, since_us
+from highwater.pipelines.kafka.partition_history import (
+    LeaderEpoch,
+    Moment,
+    PartitionHistory,
+    find_leader_start,
+    make_moment,
+)
 
 # What ended a leadership: the failure that a controller saw, or its own will; and how the next leader was chosen.
 #
@@ -89,9 +95,9 @@ class Failure(NamedTuple):
 def failures_of(events: Iterable[EventRow], broker_id: int) -> list[Failure]:
     """In the order of time."""
     failures = [
-        Failure(moment_of(row), _FAILURES[row.event], (row.detail or "").startswith(_DECISIONS))
+        Failure(make_moment(row), _FAILURES[row.event], (row.detail or "").startswith(_DECISIONS))
         for row in events
-        if row.event in _FAILURES and broker_id in subjects(row)
+        if row.event in _FAILURES and broker_id in list_subjects(row)
     ]
     return sorted(failures, key=lambda failure: failure.moment)
 
@@ -150,8 +156,8 @@ def detection(events: Sequence[EventRow], old: LeaderEpoch, begun_us: int, new: 
 
 def _came_back(events: Iterable[EventRow], broker_id: int, after: Moment, before: Moment) -> bool:
     return any(
-        (row.event in ("broker_registered", "broker_unfenced") and broker_id in subjects(row))
-        or (row.event == "brokers_changed" and broker_id in added_brokers(row))
+        (row.event in ("broker_registered", "broker_unfenced") and broker_id in list_subjects(row))
+        or (row.event == "brokers_changed" and broker_id in list_added_brokers(row))
         for row in events
         if after.time_us < row.time_us < before.time_us
     )
@@ -162,7 +168,7 @@ def _new_controller(events: Iterable[EventRow], begun_us: int, elected: Moment |
     if elected is None:
         return None
     moments = [
-        moment_of(row)
+        make_moment(row)
         for row in events
         if row.event == "controller_elected" and row.subject_broker_id == row.broker_id == elected.broker_id
     ]
@@ -228,14 +234,14 @@ def offline_moments(
         gone = row.to_state == OFFLINE and row.succeeded
         none_found = row.from_state == OFFLINE and row.to_state == ONLINE and not row.succeeded
         if (gone or none_found) and after_us < row.time_us <= until_us:
-            moments.append(moment_of(row))
+            moments.append(make_moment(row))
     return sorted(moment for moment in moments if moment is not None)
 
 
 def refused_moments(states: Iterable[StateRow], after_us: int) -> list[Moment]:
     """Return moments at which the controller wanted to move a leadership and found no candidate."""
     return sorted(
-        moment_of(row)
+        make_moment(row)
         for row in states
         if (row.from_state, row.to_state) == (ONLINE, ONLINE) and not row.succeeded and row.time_us >= after_us
     )
@@ -348,7 +354,7 @@ def failovers(
         new = next((leadership for leadership in later if leadership.leader != NO_LEADER), None)
         between = later[: later.index(new)] if new is not None else later
         change = _Change(old, between, new, len(later) - len(between) > 1)
-        begun_us = since_us(chain, at)
+        begun_us = find_leader_start(chain, at)
         failure = detection(events, old, begun_us, between[0] if between else new)
         deleted_us = topic_deleted_us(states, events, begun_us)
         if new is None and _ended_with_topic(failure, deleted_us):

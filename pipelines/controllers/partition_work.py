@@ -47,7 +47,7 @@ from highwater.pipelines.controllers.zk_machines import (
     replica_table,
 )
 from highwater.pipelines.controllers.zk_partition import decided_twice, two_controllers
-from highwater.pipelines.kafka.context import value_at
+from highwater.pipelines.kafka.context import find_value
 from highwater.pipelines.kafka.controller_rows import (
     FAILOVER_NOT_COMPLETED,
     ILLEGAL_STATE_TRANSITION,
@@ -55,7 +55,7 @@ from highwater.pipelines.kafka.controller_rows import (
     RecordRow,
     StateRow,
 )
-from highwater.pipelines.kafka.partition_history import history_of
+from highwater.pipelines.kafka.partition_history import build_history
 from highwater.pipelines.kafka.versions import rules_for
 from highwater.pipelines.replay.coarse import is_coarse
 from highwater.pipelines.replay.isr_evidence import commits_isr_unseen
@@ -114,7 +114,7 @@ def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) ->
     kraft = facts.kraft.get(cluster_id, False)
     deleted = [row for row in events if row.event == "topic_deleted"]
     deleted_us = [row.time_us for row in deleted]
-    history_with = partial(history_of, states, leadership, records, changes, kraft, deleted_us=deleted_us)
+    history_with = partial(build_history, states, leadership, records, changes, kraft, deleted_us=deleted_us)
     history = history_with()
     commits = unseen_commits(history, changes, partial(_commits_unseen, facts, cluster_id))
     if commits:
@@ -288,7 +288,7 @@ def _failover(sequence: int, failover: FailoverRow) -> dict[str, Any]:
 
 def _commits_unseen(facts: ClusterFacts, cluster_id: str, broker_id: int, time_us: int) -> bool:
     """Return True if a broker commits ISRs without a line. An unknown release is like that of all other brokers."""
-    version = value_at(facts.contexts.eras.get((cluster_id, broker_id), ()), time_us)
+    version = find_value(facts.contexts.eras.get((cluster_id, broker_id), ()), time_us)
     of_others = (era for (cluster, _), eras in facts.contexts.eras.items() if cluster == cluster_id for _, era in eras)
     versions = {version} if version is not None else {*of_others}
     return bool(versions) and all(commits_isr_unseen(rules_for(each).version) for each in versions)

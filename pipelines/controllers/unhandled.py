@@ -25,7 +25,7 @@ from highwater.pipelines.kafka.controller_rows import (
     LeadershipRow,
     RecordRow,
     RegistrationRow,
-    subjects,
+    list_subjects,
 )
 from highwater.pipelines.rules.rule import Case
 
@@ -62,7 +62,7 @@ def failures_handled(events: Iterable[EventRow]) -> list[Handled]:
             if row.event == "broker_failed" and done is not None:
                 handled.extend(
                     Handled(broker_id, by, row.time_us, done.time_us, row.time_us, (row, done))
-                    for broker_id in subjects(row)
+                    for broker_id in list_subjects(row)
                 )
     return handled
 

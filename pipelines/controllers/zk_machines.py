@@ -17,7 +17,7 @@ from typing import Final
 from highwater.pipelines.controllers.rules import controller_rules
 from highwater.pipelines.controllers.transitions import ReplayedStates, Transition, illegal, transition
 from highwater.pipelines.kafka import controller_rows as k
-from highwater.pipelines.kafka.controller_rows import StateRow, in_order
+from highwater.pipelines.kafka.controller_rows import StateRow, sort_rows
 from highwater.pipelines.rules.rule import Case
 
 #: Valid previous states by target state.
@@ -78,7 +78,7 @@ def replay_states(machine: str, table: Table, rows: Iterable[StateRow]) -> Repla
     known: dict[tuple[int, int | None, int | None], str] = {}
     transitions: list[Transition] = []
     cases: list[Case] = []
-    for row in in_order(rows):
+    for row in sort_rows(rows):
         key = (row.broker_id, row.controller_epoch, row.replica_id)
         before = known.get(key)
         legal = is_legal(table, row.from_state, row.to_state)

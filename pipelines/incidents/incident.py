@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from highwater.pipelines.kafka.releases import value_of
+from highwater.pipelines.kafka.releases import evaluate_rule
 from highwater.pipelines.rules.known_bugs import KNOWN_BUGS, applies
 from highwater.pipelines.timelines.rows import Place as Place
 
@@ -130,7 +130,7 @@ def bug_of(jira: str, version: str | None) -> Bug | None:
         KeyError: the table has no such bug.
     """
     bug = _BY_JIRA[jira]
-    if version is not None and value_of(version, partial(applies, bug)) is False:
+    if version is not None and evaluate_rule(version, partial(applies, bug)) is False:
         return None
     return Bug(jira, releases_of(jira))
 

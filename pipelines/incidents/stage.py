@@ -22,7 +22,7 @@ from highwater.pipelines.incidents.kinds import KINDS
 from highwater.pipelines.incidents.kinds.controllers import controller_timeline
 from highwater.pipelines.incidents.story import incidents_of
 from highwater.pipelines.kafka.context import UNCLEAN_ELECTION
-from highwater.pipelines.kafka.replayed import as_they_happened
+from highwater.pipelines.kafka.replayed import drop_past
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.lake_reads import reader_of
 from highwater.pipelines.lake.lines import Line, Place, lines_at
@@ -122,7 +122,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
     found = Facts(
         files=files,
         lifecycle=lifecycle,
-        controller_events=as_they_happened(controllers, [*lifecycle, *_boots(silences, first_boots)]),
+        controller_events=drop_past(controllers, [*lifecycle, *_boots(silences, first_boots)]),
         availability=rows(AVAILABILITY, *AVAILABILITY.column_names, by="started_time"),
         failovers=rows(FAILOVERS, *FAILOVERS.column_names, by="detected_time"),
         absences=rows(ISR_ABSENCES, *ISR_ABSENCES.column_names, by="left_time"),

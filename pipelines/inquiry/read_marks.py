@@ -23,7 +23,7 @@ from highwater.pipelines.inquiry.replica_logs import (
     epoch_at,
 )
 from highwater.pipelines.inquiry.survivors import ALL, ONE, Acked
-from highwater.pipelines.kafka.future_logs import DELETED, FutureLogLine, future_logs_of
+from highwater.pipelines.kafka.future_logs import DELETED, FutureLogLine, find_future_logs
 from highwater.pipelines.kafka.partition_history import LeaderEpoch
 from highwater.pipelines.lake.reader import LakeReader, Rows
 
@@ -254,7 +254,7 @@ def _of_replicas(reader: LakeReader, place: Mapping[str, Any]) -> tuple[str, dic
     )
     conditions: list[str] = []
     directories: dict[str, str] = {}
-    for (_, broker_id, *_), logs in future_logs_of(events).items():
+    for (_, broker_id, *_), logs in find_future_logs(events).items():
         for log in logs:
             is_meant = "log_dir IS NOT NULL"
             if log.log_dir is not None:

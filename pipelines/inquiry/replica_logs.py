@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from highwater.pipelines.inquiry.answer import Row
 from highwater.pipelines.kafka.controller_rows import LeadershipRow
-from highwater.pipelines.kafka.partition_history import NEVER, LeaderEpoch, PartitionHistory, history_of
+from highwater.pipelines.kafka.partition_history import NEVER, LeaderEpoch, PartitionHistory, build_history
 from highwater.schemas.fields import row_of
 
 # Kinds of marks.
@@ -128,7 +128,7 @@ def history_of_rows(rows: Sequence[Row], changes: Sequence[Row] = ()) -> Partiti
     lines, committed = (
         [row_of(LeadershipRow, {**row, "time_us": row["time"]}) for row in some] for some in (rows, changes)
     )
-    return history_of((), lines, changes=committed)
+    return build_history((), lines, changes=committed)
 
 
 def tenures(rows: Sequence[Row], history: PartitionHistory) -> tuple[LeaderTenure, ...]:

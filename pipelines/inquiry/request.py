@@ -14,7 +14,7 @@ from highwater.pipelines.base.plain import ms
 from highwater.pipelines.base.values import instant, iso_utc
 from highwater.pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, place_of, steps_of
 from highwater.pipelines.inquiry.read_lines import FAR_US
-from highwater.pipelines.kafka.errors import error_name
+from highwater.pipelines.kafka.errors import name_error
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report.cluster.stories import StoryRows, fetches_near, lines_of, stories
 from highwater.pipelines.report.figures import PHASES, SPLIT
@@ -101,7 +101,7 @@ def _sentences(rows: RequestRows) -> Iterator[str]:
         yield "Nothing of it waited in a purgatory: no row of gold.delayed_operations is of it."
         return
     if operation["error_codes"] and any(operation["error_codes"]):
-        errors = ", ".join(error_name(code) for code in operation["error_codes"] if code)
+        errors = ", ".join(name_error(code) for code in operation["error_codes"] if code)
         yield f"It was answered with {errors}."
     reason = f" ({operation['class_reason']})" if operation["class_reason"] else ""
     bug = f"; {operation['known_bug']} has this signature" if operation["known_bug"] else ""

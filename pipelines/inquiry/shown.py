@@ -7,7 +7,7 @@ from typing import Any
 
 from highwater.pipelines.base.plain import number, offsets
 from highwater.pipelines.inquiry.answer import Row, listed
-from highwater.pipelines.kafka.errors import error_name
+from highwater.pipelines.kafka.errors import name_error
 
 _ROLES = {
     "leader_start": "becomes leader",
@@ -59,7 +59,7 @@ def _state(row: Row) -> str:
 
 
 def _error(code: int | None) -> str:
-    return "" if code is None else "without error" if code == 0 else f"with {error_name(code)}"
+    return "" if code is None else "without error" if code == 0 else f"with {name_error(code)}"
 
 
 def _leadership(row: Row, who: str) -> str:

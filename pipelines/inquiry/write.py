@@ -27,7 +27,7 @@ from highwater.pipelines.inquiry.partition import partition_facts
 from highwater.pipelines.inquiry.read_lines import FAR_US, require_one
 from highwater.pipelines.inquiry.replica_logs import KnownReplicaLog, replica_logs
 from highwater.pipelines.inquiry.survivors import Acked, PartitionFacts, with_committed
-from highwater.pipelines.kafka.errors import error_name
+from highwater.pipelines.kafka.errors import name_error
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report.small_tables import OF_CLUSTER
 
@@ -148,7 +148,7 @@ def _sentences(rows: WriteRows, fates: list[Fate]) -> Iterator[str]:
     yield f"{number(rows.writes_count, 'write')} of this kind {verb} answered{more}."
     refused = [row for row in rows.writes if row["error_code"]]
     if refused:
-        errors = listed(sorted({error_name(row["error_code"]) for row in refused}))
+        errors = listed(sorted({name_error(row["error_code"]) for row in refused}))
         yield f"{len(refused)} of them were answered with an error: {errors}."
     unsure = [fate for fate in fates if not fate.batch.is_sure]
     fates = [fate for fate in fates if fate.batch.is_sure]
@@ -176,7 +176,7 @@ def _fate_in_words(row: Row, fate: Fate | None, findings: Rows) -> str:
     where = place_of(row["topic"], row["partition"])
     acks = "all" if row["acks"] == -1 else row["acks"]
     if row["error_code"]:
-        return f"A produce to {where} (acks={acks}) was answered with {error_name(row['error_code'])}."
+        return f"A produce to {where} (acks={acks}) was answered with {name_error(row['error_code'])}."
     if fate is None:
         return f"A produce to {where} (acks={acks}) was answered; the logs do not show at which offset."
     batch = fate.batch

@@ -12,14 +12,14 @@ REMOTE_HOST: Final = r"^.{0,300}:\d{1,5}-(.{0,300}):\d{1,5}(?:-\d+)*$"
 _REMOTE_HOST: Final = re.compile(REMOTE_HOST)
 
 
-def remote_host(connection: str | None) -> str:
-    """Return the client's host; empty where a connection does not show it."""
+def parse_remote_host(connection: str | None) -> str:
+    """Return the client's host in the name of a connection. Empty if the name does not show it."""
     shown = _REMOTE_HOST.match(connection or "")
     return shown.group(1) if shown else ""
 
 
-def remote_hosts(connections: pa.Array) -> pa.Array:
+def parse_remote_hosts(connections: pa.Array) -> pa.Array:
     """Return the client's host of each connection."""
     hosts: dict[str | None, str] = {}
     names = connections.to_pylist()
-    return pa.array([hosts.setdefault(name, remote_host(name)) for name in names], pa.string())
+    return pa.array([hosts.setdefault(name, parse_remote_host(name)) for name in names], pa.string())

@@ -1,16 +1,16 @@
-"""What each broker's log says of its version and configuration, as time goes.
+"""Version and configuration of each broker over time, from its log.
 
 Pure: built from small rows that the driver collects (`pipelines.cluster.premises`).
 
-Which value holds (KIP-226; ``DynamicBrokerConfig``, ``LogConfig.fromProps``): a topic's override; else the broker's own
-dynamic value; else the dynamic value for all brokers; else the static one. What tells them apart in a log:
+Precedence of values (KIP-226; ``DynamicBrokerConfig``, ``LogConfig.fromProps``): a topic's override; else the broker's
+own dynamic value; else the dynamic value for all brokers; else the static one. A log shows them as follows:
 
-* a broker dumps all its values at start and after every dynamic change, the dynamic ones included: each dump is what
-  holds at the broker from then on;
-* lines about dynamic values and about a topic's overrides list *all* of them: what is not in the list is not set;
-* a KRaft broker lists the overrides of every topic again at each start (``DynamicConfigPublisher``: the first image has
-  no predecessor), so those that went while it was down are not listed. A ZooKeeper broker reads them at start without
-  a word, so what was known before holds on.
+* A broker dumps all its values at start and after every dynamic change, the dynamic ones included. Each dump is valid
+  at the broker until the next one.
+* Lines about dynamic values and about a topic's overrides list *all* of them: a key outside the list is not set.
+* A KRaft broker lists the overrides of every topic again at each start (``DynamicConfigPublisher``: the first image has
+  no predecessor). Overrides that were removed while it was down are not listed. A ZooKeeper broker reads them at start
+  without logging them, so earlier values remain valid.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ PROTOCOL_VERSION: Final = "inter.broker.protocol.version"
 OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions"
 TRANSACTIONS_PARTITIONS: Final = "transaction.state.log.num.partitions"
 SHARE_STATES_PARTITIONS: Final = "share.coordinator.state.topic.num.partitions"
-#: The last key of a dump, which has them in order since 0.10.1: one that has it is whole.
+#: Last key of a dump, which is sorted since 0.10.1. A dump with this key is whole.
 LAST_KEY: Final = "zookeeper.sync.time.ms"
-#: Releases whose default logs tell no version, by keys that came with them; a whole dump lists every key that there is.
+#: Releases whose default logs do not show a version, by keys that came with them. A whole dump lists every key.
 RELEASES_BY_KEY: Final[Mapping[str, str]] = {
     "listener.security.protocol.map": "0.10.2",
     "replication.quota.window.num": "0.10.1",
@@ -71,7 +71,7 @@ KEYS: Final = frozenset(
     | set(TOPIC_KEYS.values())
 )
 
-# What a `ConfigLine` is; but for the first, the scopes of ``silver.broker_configs``.
+# Scopes of a `ConfigLine`; ``silver.broker_configs`` has all but the first.
 STARTED: Final = "started"
 BROKER: Final = "broker"
 DYNAMIC: Final = "broker_dynamic"
@@ -80,12 +80,12 @@ LOG: Final = "log"
 LOG_ALL: Final = "log_all"
 #: A KRaft broker lists all overrides of topics within this of its start, microseconds. It serves no client before.
 _LISTED_WITHIN_US: Final = 60_000_000
-#: Entity of dynamic values for all brokers.
+#: Entity of the dynamic values for all brokers.
 ALL_BROKERS: Final = "<default>"
 
 #: (instant in microseconds, value) in time order.
 History = tuple[tuple[int, str], ...]
-#: The same for an override; None from when it is not set any more.
+#: History of an override; None while it is not set.
 Overrides = tuple[tuple[int, str | None], ...]
 
 #: Spans of time (microseconds, end exclusive) by (cluster, broker).
@@ -93,30 +93,30 @@ Spans = dict[tuple[str, int], list[tuple[int, int]]]
 
 
 class ConfigLine(NamedTuple):
-    """One line of a broker's log that tells configuration, or that the broker starts."""
+    """One line of a broker's log that shows configuration, or that the broker starts."""
 
     time_us: int  #: when
     scope: str  #: one of the scopes above
     entity: str | None  #: topic; broker id or `ALL_BROKERS` (dynamic values); "kraft" or "zookeeper" (a start)
-    values: Mapping[str, str]  #: those of `KEYS` that the line gives
+    values: Mapping[str, str]  #: values of `KEYS` in the line
 
 
 @dataclass(frozen=True)
 class Context:
-    """What the replay of a partition needs to know beside its events."""
+    """Version and settings of a broker that the replay of a partition depends on."""
 
     broker_id: int  #: the broker whose log is replayed
     rules: Rules  #: rules of the broker's version
     lag_time_max_us: int  #: replica.lag.time.max.ms of that broker
-    #: (from when, value) of the topic, in time order; empty where no line shows it
+    #: (first instant, value) for the topic, in time order; empty if unknown
     min_insync_replicas: tuple[tuple[int, int], ...] = ()
-    settle_us: int = 5_000_000  #: how long after its completion an operation waits for the offsets that follow it
-    #: how long a coordinator that appends on threads of its own gathers records; below 0: until it has nothing else
-    #: to do; None where the handlers of requests append
+    settle_us: int = 5_000_000  #: time after its completion in which an operation waits for later offsets
+    #: time for which a coordinator with threads of its own gathers records; below 0: until no operation is queued;
+    #: None if the handlers of requests append
     append_linger_ms: int | None = None
 
-    def min_isr_at(self, time_us: int) -> int:
-        """Return min.insync.replicas as of an instant; 1 where no line shows it."""
+    def find_min_isr(self, time_us: int) -> int:
+        """Return min.insync.replicas at an instant; 1 if no line shows it."""
         value = 1
         for since_us, configured in self.min_insync_replicas:
             if since_us > time_us:
@@ -131,42 +131,42 @@ class Contexts:
 
     #: Kafka version by (cluster, broker), the last if there are several
     versions: Mapping[tuple[str, int], str] = field(default_factory=dict)
-    #: what held at a broker where no topic overrides it, by (cluster, broker, key); a value of instant 0 held from
+    #: values at a broker for topics without an override, by (cluster, broker, key); a value with instant 0 was valid
     #: before the log began
     broker_configs: Mapping[tuple[str, int, str], History] = field(default_factory=dict)
     #: overrides by (cluster, broker, topic, key), as that broker knew them; the key is the topic's
     topic_configs: Mapping[tuple[str, int, str, str], Overrides] = field(default_factory=dict)
     settle_us: int = 5_000_000  #: passed on to `Context`
-    #: the version that each start of a broker tells, by (cluster, broker); none where no line names one
+    #: version logged at each start, by (cluster, broker); only brokers that log one
     starts: Mapping[tuple[str, int], History] = field(default_factory=dict)
-    #: since when all overrides of a topic are known, by (cluster, broker, topic); None for every topic
+    #: first instant at which all overrides of a topic are known, by (cluster, broker, topic); None for every topic
     listed_us: Mapping[tuple[str, int, str | None], int] = field(default_factory=dict)
     coarse: Spans = field(default_factory=dict)  #: spans in which the times of a broker's lines are whole seconds
 
-    def version_at(self, broker: tuple[str, int], time_us: int) -> str | None:
+    def find_version(self, broker: tuple[str, int], time_us: int) -> str | None:
         """Return the version that a broker ran; None before the first start in its log, which may be an upgrade."""
         begun = self.starts.get(broker)
-        return value_at(begun, time_us) if begun else self.versions.get(broker)
+        return find_value(begun, time_us) if begun else self.versions.get(broker)
 
     def of(self, cluster_id: str, broker_id: int, topic: str, version: str | None = None) -> Context:
         """Return the context of a topic's partitions on a broker.
 
         Args:
-            version: that it runs; its last one if not given.
+            version: version of the broker; None for its last one.
         """
         rules = rules_for(version or self.likely_versions.get((cluster_id, broker_id)))
-        lag = self.lag_times_max_us(cluster_id, broker_id)
+        lag = self.list_lag_times(cluster_id, broker_id)
         return Context(
             broker_id=broker_id,
             rules=rules,
             lag_time_max_us=lag[-1][1] if lag else rules.lag_time_max_ms * 1000,
-            min_insync_replicas=tuple(_integers(self.history(cluster_id, broker_id, topic, MIN_ISR))),
+            min_insync_replicas=tuple(_parse_integers(self.history(cluster_id, broker_id, topic, MIN_ISR))),
             settle_us=self.settle_us,
-            append_linger_ms=self._append_linger_ms(cluster_id, broker_id, rules, topic),
+            append_linger_ms=self._find_append_linger(cluster_id, broker_id, rules, topic),
         )
 
-    def _append_linger_ms(self, cluster_id: str, broker_id: int, rules: Rules, topic: str) -> int | None:
-        """Return how long a coordinator of a broker gathers records; None where requests' handlers append them."""
+    def _find_append_linger(self, cluster_id: str, broker_id: int, rules: Rules, topic: str) -> int | None:
+        """Return how long a coordinator of a broker gathers records, ms. None if handlers of requests append them."""
         if topic == SHARE_TOPIC:
             share_linger = self.setting(cluster_id, broker_id, SHARE_LINGER)
             return int(share_linger) if share_linger is not None else rules.append_linger_ms
@@ -180,19 +180,20 @@ class Contexts:
 
     @cached_property
     def likely_versions(self) -> dict[tuple[str, int], str]:
-        """Return the Kafka version by (cluster, broker), to predict with; where no line shows it, by the protocol.
+        """Return the Kafka version to predict with, by (cluster, broker). Without a logged version, the protocol shows
+        it.
 
-        Up to 0.10 only loggers of ``kafka`` go to server.log, which do not show it. inter.broker.protocol.version is
-        that of the release unless it is being upgraded.
+        Up to 0.10 only loggers of ``kafka`` go to server.log, which do not log the version.
+        inter.broker.protocol.version equals the release except during an upgrade.
         """
         spoken = {broker: history[0][1] for broker, history in self.settings(PROTOCOL_VERSION).items() if history}
         return spoken | dict(self.versions)
 
     @cached_property
     def eras(self) -> dict[tuple[str, int], History]:
-        """Return the versions that a broker runs, to predict with, each from when it began to; the first one from ever.
+        """Return the versions of each broker to predict with, each with its first instant. The first era begins at 0.
 
-        A broker has another version only after a start, when it leads nothing and nothing waits at it.
+        A broker changes its version only at a start, when it leads no partition and no request waits.
         """
         eras: dict[tuple[str, int], History] = {broker: ((0, text),) for broker, text in self.likely_versions.items()}
         for broker, starts in self.starts.items():
@@ -201,7 +202,11 @@ class Contexts:
         return eras
 
     def spans(self, holds: Callable[[Rules], bool]) -> Spans:
-        """By broker, from when until when (exclusive) it ran versions whose rules are so; only those that ever did."""
+        """Return the spans in which each broker ran versions with a rule. Brokers without such a span are left out.
+
+        Args:
+            holds: returns True for the rules of such a version.
+        """
         spans: Spans = {}
         for broker, eras in self.eras.items():
             for (since_us, version), (until_us, _) in pairwise((*eras, (NEVER_US, ""))):
@@ -210,44 +215,43 @@ class Contexts:
         return spans
 
     def history(self, cluster_id: str, broker_id: int, topic: str, key: str) -> History:
-        """Return a topic's value as time goes, as a broker knew it: its override where it has one, else the broker's
-        value.
+        """Return the history of a topic's setting at a broker: the override if there is one, else the broker's value.
 
         Args:
-            key: the topic's name of it.
+            key: name of the setting at topics.
 
         Returns:
-            The value from each instant on; empty before the first one, where nothing shows.
+            Each value with its first instant. Empty if no line shows a value.
         """
         broker = self.broker_configs.get((cluster_id, broker_id, TOPIC_KEYS.get(key, key)), ())
         topic_own = self.topic_configs.get((cluster_id, broker_id, topic, key), ())
         values: list[tuple[int, str]] = []
         for time_us in sorted({at for at, _ in broker} | {at for at, _ in topic_own}):
-            value = value_at(topic_own, time_us)
+            value = find_value(topic_own, time_us)
             if value is None:
-                value = value_at(broker, time_us)
+                value = find_value(broker, time_us)
             if value is not None and (not values or values[-1][1] != value):
                 values.append((time_us, value))
         return tuple(values)
 
     def min_isr(self, cluster_id: str, topic: str, broker_id: int, time_us: int, replicas: int | None) -> int | None:
-        """Return min.insync.replicas as a broker knew it, capped at the replicas where its version does so.
+        """Return min.insync.replicas at a broker, capped at the number of replicas if its version does so.
 
         None if unknown: a topic may have an override from before the logs begin.
         """
-        witness = self._lister(cluster_id, broker_id, topic, time_us)
+        witness = self._find_lister(cluster_id, broker_id, topic, time_us)
         if witness is None:
             return None
-        value = value_at(self.topic_configs.get((cluster_id, witness, topic, MIN_ISR), ()), time_us)
+        value = find_value(self.topic_configs.get((cluster_id, witness, topic, MIN_ISR), ()), time_us)
         if value is None:
-            value = value_at(self.broker_configs.get((cluster_id, broker_id, MIN_ISR), ()), time_us)
+            value = find_value(self.broker_configs.get((cluster_id, broker_id, MIN_ISR), ()), time_us)
         if value is None or not value.isdigit():
             return None
-        version = value_at(self.eras.get((cluster_id, broker_id), ()), time_us)
+        version = find_value(self.eras.get((cluster_id, broker_id), ()), time_us)
         caps = rules_for(version).caps_min_isr_at_replicas
         return min(int(value), replicas) if caps and replicas else int(value)
 
-    def _lister(self, cluster_id: str, broker_id: int, topic: str, time_us: int) -> int | None:
+    def _find_lister(self, cluster_id: str, broker_id: int, topic: str, time_us: int) -> int | None:
         """Return a broker whose lines show all overrides of a topic, the broker itself first. None if unknown.
 
         Overrides are the same at all brokers.
@@ -265,21 +269,23 @@ class Contexts:
             brokers.setdefault(cluster_id, set()).add(broker_id)
         return {cluster_id: sorted(ids) for cluster_id, ids in brokers.items()}
 
-    def lag_times_max_us(self, cluster_id: str, broker_id: int) -> tuple[tuple[int, int], ...]:
-        """Return replica.lag.time.max.ms of a broker in microseconds, as time goes; it changes with a restart only."""
+    def list_lag_times(self, cluster_id: str, broker_id: int) -> tuple[tuple[int, int], ...]:
+        """Return the history of replica.lag.time.max.ms of a broker, in microseconds. It changes only with a
+        restart.
+        """
         values = self.broker_configs.get((cluster_id, broker_id, LAG_TIME_MAX), ())
-        return tuple((since_us, value * 1000) for since_us, value in _integers(values))
+        return tuple((since_us, value * 1000) for since_us, value in _parse_integers(values))
 
     def setting(self, cluster_id: str, broker_id: int, key: str) -> str | None:
-        """Return the last value that a broker logged of one of `KEYS`; None where it logged none."""
+        """Return the last value that a broker logged for one of `KEYS`. None without one."""
         values = self.broker_configs.get((cluster_id, broker_id, key), ())
         return values[-1][1] if values else None
 
-    def first_counts(self, key: str) -> dict[str, int]:
-        """By cluster, the first number that a broker logged of one of `KEYS`; the largest where brokers differ."""
+    def list_first_counts(self, key: str) -> dict[str, int]:
+        """Return the first number that brokers logged for one of `KEYS`, by cluster. The largest if brokers differ."""
         counts: dict[str, int] = {}
         for (cluster_id, _), history in self.settings(key).items():
-            for _, count in _integers(history)[:1]:
+            for _, count in _parse_integers(history)[:1]:
                 counts[cluster_id] = max(count, counts.get(cluster_id, count))
         return counts
 
@@ -292,23 +298,23 @@ class Contexts:
         }
 
 
-def value_at(history: History | Overrides, time_us: int) -> str | None:
-    """Return the value as of an instant; None before the first one, and while an override is not set."""
+def find_value(history: History | Overrides, time_us: int) -> str | None:
+    """Return the value at an instant. None before the first one, and while an override is not set."""
     at = bisect_right(history, time_us, key=lambda entry: entry[0])
     return history[at - 1][1] if at else None
 
 
-def contexts_of(
+def build_contexts(
     starts: Mapping[tuple[str, int], History],
     lines: Mapping[tuple[str, int], Iterable[ConfigLine]],
     settle_us: int,
 ) -> Contexts:
-    """Return contexts from what each broker logged.
+    """Return the contexts of all brokers, from their logs.
 
     Args:
-        starts: the versions that its starts tell, by (cluster, broker), in time order.
-        lines: by (cluster, broker), in the order of the log; a line can come twice.
-        settle_us: passed on to `Context`.
+        starts: versions logged at starts, by (cluster, broker), in time order.
+        lines: by (cluster, broker), in the order of the log; duplicates are allowed.
+        settle_us: see `Context`.
     """
     broker_configs: dict[tuple[str, int, str], History] = {}
     topic_configs: dict[tuple[str, int, str, str], Overrides] = {}
@@ -318,7 +324,7 @@ def contexts_of(
         book = _Book(str(broker_id))
         for line in config_lines:
             book.take(line)
-            release = _release(line)
+            release = _find_release(line)
             if release is not None:
                 releases[cluster_id, broker_id] = release
         book.drop_unlisted(NEVER_US)
@@ -331,10 +337,10 @@ def contexts_of(
     return Contexts(releases | versions, broker_configs, topic_configs, settle_us, starts, listed_us)
 
 
-def _release(line: ConfigLine) -> str | None:
-    """Return the release, without its last number, of a broker that dumps its configuration and is older than 0.11.
+def _find_release(line: ConfigLine) -> str | None:
+    """Return the release, without its last number, of a broker older than 0.11 that dumps its configuration.
 
-    Up to 0.10.2 only loggers of ``kafka`` go to server.log by default, and the version is told by another one.
+    Up to 0.10.2 only loggers of ``kafka`` go to server.log by default, and another logger logs the version.
     """
     keys = line.values.keys()
     if line.scope != BROKER or LAST_KEY not in keys or TRANSACTIONS_PARTITIONS in keys:
@@ -344,12 +350,12 @@ def _release(line: ConfigLine) -> str | None:
 
 
 class _Book:
-    """Folds the lines of one broker.
+    """Fold of the lines of one broker.
 
     Attributes:
         broker: histories by key.
         topics: histories of overrides by (topic, key).
-        listed_us: since when all overrides of a topic are known; None for every topic.
+        listed_us: first instant at which all overrides of a topic are known, by topic; None for every topic.
     """
 
     def __init__(self, broker_id: str) -> None:
@@ -377,52 +383,52 @@ class _Book:
                 # The first dump is the configuration at start, so it held from before the log began.
                 self._set(0 if key not in self.broker else line.time_us, key, value)
         elif line.scope == DYNAMIC:
-            self._dynamic(line)
+            self._apply_dynamic(line)
         elif line.entity is None:
             return
         elif line.scope in (TOPIC, LOG):
-            self._override(line.time_us, line.entity, _of_topics(line.values))
+            self._replace_overrides(line.time_us, line.entity, _select_topic_keys(line.values))
         elif line.scope == LOG_ALL:
             # Every property, so what is as at the broker is taken for the broker's, unless it was seen to be set.
             overrides = dict(self._overrides.get(line.entity, {}))
-            for key, value in _of_topics(line.values).items():
+            for key, value in _select_topic_keys(line.values).items():
                 if overrides.get(key) != value:
                     overrides.pop(key, None)
-                    if self._last(TOPIC_KEYS[key]) != value:
+                    if self._find_last(TOPIC_KEYS[key]) != value:
                         overrides[key] = value
-            self._override(line.time_us, line.entity, overrides)
+            self._replace_overrides(line.time_us, line.entity, overrides)
 
-    def _dynamic(self, line: ConfigLine) -> None:
+    def _apply_dynamic(self, line: ConfigLine) -> None:
         before = {**self._all_brokers, **self._of_broker}
         if line.entity == ALL_BROKERS:
             self._all_brokers = line.values
         elif line.entity == self._broker_id:
             self._of_broker = line.values
         else:
-            return  # every broker logs those of all
+            return  # every broker logs the values of all
         now = {**self._all_brokers, **self._of_broker}
         for key in before.keys() | now.keys():
             value = now.get(key, self._static.get(key))
             if value is None and key == LEADER_THROTTLE_RATE:
-                value = ""  # no file sets it: without a dynamic value there is no quota
+                value = ""  # no quota without a dynamic value
             if value is not None:
                 self._set(line.time_us, key, value)
 
     def _set(self, time_us: int, key: str, value: str) -> None:
-        if self._last(key) != value:
+        if self._find_last(key) != value:
             self.broker[key].append((time_us, value))
 
-    def _last(self, key: str) -> str | None:
+    def _find_last(self, key: str) -> str | None:
         values = self.broker.get(key)
         return values[-1][1] if values else None
 
     def drop_unlisted(self, time_us: int) -> None:
-        """End overrides that no line has listed again in time after a start: they were removed before it."""
+        """End the overrides that no line listed in time after a start: they were removed before the start."""
         for topic, until_us in list(self._unlisted.items()):
             if until_us <= time_us:
-                self._override(until_us, topic, {})
+                self._replace_overrides(until_us, topic, {})
 
-    def _override(self, time_us: int, topic: str, values: Mapping[str, str]) -> None:
+    def _replace_overrides(self, time_us: int, topic: str, values: Mapping[str, str]) -> None:
         self._unlisted.pop(topic, None)
         self.listed_us.setdefault(topic, time_us)
         before = self._overrides.get(topic, {})
@@ -432,9 +438,9 @@ class _Book:
         self._overrides[topic] = values
 
 
-def _of_topics(values: Mapping[str, str]) -> Mapping[str, str]:
+def _select_topic_keys(values: Mapping[str, str]) -> Mapping[str, str]:
     return {key: value for key, value in values.items() if key in TOPIC_KEYS}
 
 
-def _integers(history: History) -> list[tuple[int, int]]:
+def _parse_integers(history: History) -> list[tuple[int, int]]:
     return [(since_us, int(value)) for since_us, value in history if value.strip().isdigit()]

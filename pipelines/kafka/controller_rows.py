@@ -1,7 +1,7 @@
-"""Rows that the controllers' modules take in.
+"""Input rows of the controllers' modules.
 
-Every row carries the place of its line, so that what it proves has evidence. Times are those of the log line, on the
-clock of the broker whose log it is.
+Every row has the location of its line, so that its proof has evidence. Times are on the
+clock of the broker that logged the line.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ NEW: Final = "NewPartition"
 ONLINE: Final = "OnlinePartition"
 OFFLINE: Final = "OfflinePartition"
 
-#: Two lines of one controller, no further apart, speak of one incarnation of a topic. To delete a topic and make it
-#: anew takes two requests of clients, two rounds of StopReplica and several writes to ZooKeeper in between.
+#: Two lines of one controller, no further apart, speak of one incarnation of a topic. To delete a topic and
+#: create it again takes two requests of clients, two rounds of StopReplica and several writes to ZooKeeper in between.
 ONE_INCARNATION_US: Final = 10_000
 
 
 class LineRef(NamedTuple):
-    """Place of a line: columns of the same names of every silver table."""
+    """Location of a line: columns of the same names in every silver table."""
 
     file_id: str
     byte_offset: Long
@@ -159,8 +159,8 @@ PartitionRow = StateRow | LeadershipRow | RecordRow
 AnyRow = PartitionRow | EventRow | RegistrationRow
 
 
-def in_order(rows: Iterable[StateRow]) -> list[StateRow]:
-    """By time; lines of one millisecond in the order of their file."""
+def sort_rows(rows: Iterable[StateRow]) -> list[StateRow]:
+    """Return rows in order of time; lines of one millisecond in the order of their file."""
     return sorted(rows, key=lambda row: (row.time_us, row.broker_id, row.ref))
 
 
@@ -170,19 +170,19 @@ _BOUNCED: Final = re.compile(r"bounced brokers: ([-\d,]*)", re.ASCII)
 _BROKER_EPOCH: Final = re.compile(r"(?:brokerEpoch=|at epoch )(\d+)", re.ASCII)
 
 
-def _brokers(pattern: re.Pattern[str], detail: str | None) -> tuple[int, ...]:
+def _parse_brokers(pattern: re.Pattern[str], detail: str | None) -> tuple[int, ...]:
     match = pattern.search(detail or "")
     return tuple(int(text) for text in match[1].split(",") if text) if match else ()
 
 
-def deleted_brokers(row: EventRow) -> tuple[int, ...]:
-    """Return brokers that left, by `KafkaController.processBrokerChange`; a bounced one left and came back."""
-    return (*_brokers(_DELETED, row.detail), *_brokers(_BOUNCED, row.detail))
+def list_deleted_brokers(row: EventRow) -> tuple[int, ...]:
+    """Return the brokers that left, by `KafkaController.processBrokerChange`. A bounced broker left and came back."""
+    return (*_parse_brokers(_DELETED, row.detail), *_parse_brokers(_BOUNCED, row.detail))
 
 
-def added_brokers(row: EventRow) -> tuple[int, ...]:
-    """Return brokers that came."""
-    return (*_brokers(_ADDED, row.detail), *_brokers(_BOUNCED, row.detail))
+def list_added_brokers(row: EventRow) -> tuple[int, ...]:
+    """Return the brokers that joined. A bounced broker left and came back."""
+    return (*_parse_brokers(_ADDED, row.detail), *_parse_brokers(_BOUNCED, row.detail))
 
 
 def broker_epoch(row: EventRow) -> int | None:
@@ -191,8 +191,8 @@ def broker_epoch(row: EventRow) -> int | None:
     return int(match[1]) if match else None
 
 
-def subjects(row: EventRow) -> tuple[int, ...]:
-    """Return brokers that an event is about."""
+def list_subjects(row: EventRow) -> tuple[int, ...]:
+    """Return the brokers that an event concerns."""
     if row.event == "brokers_changed":
-        return deleted_brokers(row)
+        return list_deleted_brokers(row)
     return row.brokers or (() if row.subject_broker_id is None else (row.subject_broker_id,))

@@ -48,6 +48,6 @@ VOTER_NOT_FOUND
 """.split()  # noqa: SIM905
 
 
-def error_name(code: int) -> str:
+def name_error(code: int) -> str:
     """Return the error's name; ERROR_<code> for one that is newer than this list."""
     return _NAMES[code + 1] if -1 <= code < len(_NAMES) - 1 else f"ERROR_{code}"

@@ -1,8 +1,8 @@
-"""Future logs: what a broker copies a replica into as it moves it between its directories (KIP-113). Pure.
+"""Future logs: copies of a replica that a broker moves between its directories (KIP-113). Pure.
 
-Until a future log replaces the replica (``LogManager.replaceCurrentWithFutureLog``) it is none: it begins at 0, has a
-high watermark of its own, is truncated on its own, and no one but the broker reads from it. Lines of the log layer name
-the directory only, not the folder: which of two logs they are about, the move tells.
+Until a future log replaces the replica (``LogManager.replaceCurrentWithFutureLog``) it is not a replica: it begins at
+0, has a high watermark of its own, is truncated separately, and only its broker reads from it. Lines of the log layer
+name the directory only, not the folder. So only the move shows which of two logs they are about.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COPYING: Final = "copying"
 PROMOTED: Final = "promoted"
 #: The log of a directory was deleted: `silver.leader_and_isr.role`.
 DELETED: Final = "stopped"
-#: Columns that `of_replicas` needs.
+#: Columns that `drop_future_logs` needs.
 COLUMNS: Final = ("cluster_id", "broker_id", "topic", "partition", "time", "log_dir")
 #: A thread may begin to copy before its manager logs that it was added.
 _LOGGED_LATE_US: Final = 5_000_000
@@ -44,7 +44,7 @@ class FutureLogLine(NamedTuple):
 
 
 class FutureLog(NamedTuple):
-    """From when until when a replica had a future log."""
+    """Span in which a replica had a future log."""
 
     log_dir: str | None  #: its directory; None where no line shows it
     since_us: int  #: from the beginning if 0
@@ -55,24 +55,26 @@ class FutureLog(NamedTuple):
 FutureLogs = Mapping[Replica, tuple[FutureLog, ...]]
 
 
-def future_logs_of(events: Iterable[FutureLogLine]) -> dict[Replica, tuple[FutureLog, ...]]:
-    """Return the future logs by replica. One outlives a restart: the broker continues copying.
+def find_future_logs(events: Iterable[FutureLogLine]) -> dict[Replica, tuple[FutureLog, ...]]:
+    """Return the future logs by replica. A future log survives a restart: the broker continues to copy.
 
-    Where the line that creates one is missing, it began with the first that is copied into it, or is known from its
-    promotion: the log of that directory was none of the replica before.
+    If the line of its creation is missing, a future log begins with the first copying line, or at the end of the one
+    before. The directory of a promotion held no replica of the partition before.
     """
     by_replica: dict[Replica, list[FutureLogLine]] = defaultdict(list)
     for event in events:
         by_replica[event.replica].append(event)
-    logs = {replica: tuple(_spans(sorted(of_replica, key=_order))) for replica, of_replica in by_replica.items()}
+    logs = {
+        replica: tuple(_find_spans(sorted(of_replica, key=_sort_key))) for replica, of_replica in by_replica.items()
+    }
     return {replica: spans for replica, spans in logs.items() if spans}
 
 
-def _order(event: FutureLogLine) -> tuple[int, int]:
+def _sort_key(event: FutureLogLine) -> tuple[int, int]:
     return event.time_us, (CREATED, LOADED, COPYING, PROMOTED, DELETED).index(event.event)
 
 
-def _spans(events: Iterable[FutureLogLine]) -> Iterable[FutureLog]:
+def _find_spans(events: Iterable[FutureLogLine]) -> Iterable[FutureLog]:
     log_dir: str | None = None
     since_us: int | None = None
     ended_us = 0
@@ -98,11 +100,11 @@ def _spans(events: Iterable[FutureLogLine]) -> Iterable[FutureLog]:
         yield FutureLog(log_dir, since_us, NEVER_US)
 
 
-def of_replicas(rows: pa.RecordBatch, future_logs: FutureLogs) -> pa.RecordBatch:
-    """Return rows (`COLUMNS`, and ``source`` where the table has it) without those that are about future logs.
+def drop_future_logs(rows: pa.RecordBatch, future_logs: FutureLogs) -> pa.RecordBatch:
+    """Return rows without those about future logs. Rows have `COLUMNS`, and ``source`` if the table has it.
 
-    Where it is not known which directory is meant, a row with one is left out: it proves nothing. A row without one is
-    about the replica, but for the line of a log that was made ready (``Partition.createLog``).
+    A row with an ambiguous directory is left out: it proves nothing. A row without a directory is about the replica,
+    except for the line of a log that was made ready (``Partition.createLog``).
     """
     if not future_logs or not len(rows):
         return rows

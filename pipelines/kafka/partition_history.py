@@ -1,11 +1,10 @@
-"""The history of a partition as controllers, brokers and the metadata log tell it together: its leader epochs, and its
-states.
+"""The history of a partition from controllers, brokers and the metadata log: its leader epochs and its states.
 
-A leadership is a leader epoch of one incarnation of the topic; one without leader (-1) is the controller's way to say
-that the partition is offline. Leader and ISR change together, and each change makes the partition epoch (``zkVersion``)
-one larger: states are in the order of that epoch, never of the clocks of the brokers that show them. Each instant keeps
-the broker whose clock it is on. Who failed over, what was unavailable and whose records survive is worked out of this;
-rules, which prove with single lines, have a history of their own (`pipelines.rules.history`). Pure.
+A leadership is a leader epoch of one incarnation of the topic. Without a leader (-1) the controller says that the
+partition is offline. Leader and ISR change together, and each change raises the partition epoch (``zkVersion``) by one:
+states are ordered by that epoch, never by brokers' clocks. Each instant keeps the broker of its clock. Failovers,
+unavailability and surviving records are computed from this history; rules, which prove with single lines, have a
+history of their own (`pipelines.rules.history`). Pure.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from highwater.pipelines.kafka.controller_rows import (
 )
 from highwater.pipelines.kafka.topic_lives import TopicLives, topic_lives
 
-#: Roles of lines by which a broker shows what it was told of itself.
+#: Roles of lines in which a broker shows the state that it received for itself.
 _HEARD: Final = frozenset(("request", "leader_start", "follower_start", "leader_update", "metadata"))
 
 
@@ -50,7 +49,7 @@ class Moment(NamedTuple):
 NEVER: Final = Moment(NEVER_US, -1, NOWHERE)
 
 
-def moment_of(row: EventRow | StateRow | LeadershipRow) -> Moment:
+def make_moment(row: EventRow | StateRow | LeadershipRow) -> Moment:
     """Return the instant of a row."""
     return Moment(row.time_us, row.broker_id, row.ref)
 
@@ -69,16 +68,16 @@ class LeaderEpoch:
     sent: Moment | None = None  #: the controller sends it to brokers (up to 3.9, TRACE since 2.6)
     received: Moment | None = None  #: the new leader got the request
     taken_up: Moment | None = None  #: the new leader starts the epoch
-    shown: Moment | None = None  #: the first line of anyone that shows it
+    shown: Moment | None = None  #: the first line of any broker that shows it
     heard: dict[int, Moment] = field(default_factory=dict)  #: the first line of each broker about its own role in it
     offset: int | None = None  #: of its first metadata record
-    start_offset: int | None = None  #: where it starts, as its leader says; the lowest if several
-    #: at its start, `last_isr` at its end, as far as lines show; so is whether a reassignment was going on
+    start_offset: int | None = None  #: start offset by its leader's lines; the lowest one
+    #: ISR at its start, `last_isr` at its end; likewise `reassigning_first` and `reassigning_last`
     isr: tuple[int, ...] | None = None
     first_partition_epoch: int | None = None
     last_isr: tuple[int, ...] | None = None
     last_partition_epoch: int | None = None
-    asked: frozenset[int] = frozenset()  #: replicas that its leader asked for; what came of it is not known
+    asked: frozenset[int] = frozenset()  #: replicas that its leader proposed; whether they joined is unknown
     replicas: tuple[int, ...] | None = None
     reassigning_first: bool = False
     reassigning_last: bool = False
@@ -88,14 +87,14 @@ class LeaderEpoch:
     last_known_before: tuple[int, ...] | None = None
 
     def begun_us(self) -> int:
-        """Return the first instant of anyone that shows it."""
+        """Return the first instant at which any line shows the epoch. 0 if unknown."""
         moments = [moment.time_us for moment in (self.elected, self.shown, self.taken_up) if moment is not None]
         return min(moments, default=0)
 
 
 @dataclass
 class PartitionEpoch:
-    """What is known of one partition epoch; it counts from the first line of anyone that shows it, or its record."""
+    """One partition epoch. It begins with its record, or with the first line of any broker that shows it."""
 
     incarnation: int
     partition_epoch: int
@@ -111,11 +110,11 @@ class PartitionEpoch:
     by_leader: bool = False  #: the leader's own line shows that it committed the ISR
     led_before: int | None = None  #: previous leader, by the line of the leader that starts
     ref: LineRef = NOWHERE  #: place of the line or record that `time_us` is of
-    is_decided: bool = False  #: `time_us` is that of the controller's decision, not of a line that came after it
+    is_decided: bool = False  #: `time_us` is the time of the controller's decision, not of a later line
     by_machine: bool = False  #: a ZooKeeper controller's state machine shows it
 
     def take(self, row: PartitionRow) -> None:
-        """Add what another line shows of the same state; a record tells its time best, then the first line."""
+        """Merge another line of the same state. A record has the best time, then the first line."""
         recorded = isinstance(row, RecordRow)
         if (not recorded, row.time_us, row.broker_id) < (not self.recorded, self.time_us, self.clock):
             self.time_us, self.clock, self.ref, self.recorded = row.time_us, row.broker_id, row.ref, recorded
@@ -137,7 +136,7 @@ class PartitionEpoch:
 
 @dataclass(frozen=True)
 class PartitionHistory:
-    """What all lines and records together tell of one partition."""
+    """History of one partition from all lines and records."""
 
     lives: TopicLives
     epochs: tuple[LeaderEpoch, ...]  #: by incarnation and leader epoch
@@ -145,16 +144,16 @@ class PartitionHistory:
     states: Mapping[int, Sequence[PartitionEpoch]]
 
     def newest(self) -> list[LeaderEpoch]:
-        """Return the leader epochs of the topic's last life, the last one first."""
+        """Return the leader epochs of the topic's last incarnation, newest first."""
         return [epoch for epoch in reversed(self.epochs) if epoch.incarnation == self.epochs[-1].incarnation]
 
 
-def _earlier(moment: Moment | None, other: Moment) -> Moment:
+def _pick_earlier(moment: Moment | None, other: Moment) -> Moment:
     return other if moment is None or other.time_us < moment.time_us else moment
 
 
 class _Builder:
-    """Puts rows in place, in the order of time."""
+    """Builder of leader epochs from rows in order of time."""
 
     def __init__(self, lives: TopicLives) -> None:
         self.lives = lives
@@ -173,8 +172,10 @@ class _Builder:
         if leadership.last_isr is None or (partition_epoch or 0) >= (leadership.last_partition_epoch or 0):
             leadership.last_isr, leadership.last_partition_epoch = isr, partition_epoch
 
-    def reassigning(self, leadership: LeaderEpoch, row: LeadershipRow | RecordRow) -> None:
-        """Whether replicas are being added or removed at its start and at its end; rows come in their order."""
+    def note_reassignment(self, leadership: LeaderEpoch, row: LeadershipRow | RecordRow) -> None:
+        """Record whether a reassignment is in progress at the start and the end of an epoch. Rows come in their
+        order.
+        """
         moving = bool(row.adding_replicas or row.removing_replicas)
         if leadership.replicas is None:
             leadership.reassigning_first = moving
@@ -190,8 +191,8 @@ class _Builder:
             leadership.recovering = row.recovering
             if before is not None:
                 leadership.elr_before, leadership.last_known_before = before.elr, before.last_known_elr
-        leadership.leader, leadership.shown = row.leader, _earlier(leadership.shown, moment)
-        self.reassigning(leadership, row)
+        leadership.leader, leadership.shown = row.leader, _pick_earlier(leadership.shown, moment)
+        self.note_reassignment(leadership, row)
         leadership.replicas = row.replicas
         self.isr(leadership, row.isr, row.partition_epoch)
 
@@ -199,19 +200,19 @@ class _Builder:
         if not row.succeeded or row.to_state != ONLINE or row.leader is None:
             return
         epoch = row.leader_epoch
-        leadership = self._decided(row) if epoch is None else self.of(self.lives.at(row.time_us), epoch)
+        leadership = self._find_decided(row) if epoch is None else self.of(self.lives.at(row.time_us), epoch)
         if leadership is None:
             return
-        moment = moment_of(row)
+        moment = make_moment(row)
         if not leadership.elected_by_machine or (
             leadership.elected is not None and moment.time_us < leadership.elected.time_us
         ):
             leadership.from_state, leadership.elected, leadership.elected_by_machine = row.from_state, moment, True
-        leadership.leader, leadership.shown = row.leader, _earlier(leadership.shown, moment)
+        leadership.leader, leadership.shown = row.leader, _pick_earlier(leadership.shown, moment)
         self.isr(leadership, row.isr, row.partition_epoch)
 
-    def _decided(self, row: StateRow) -> LeaderEpoch | None:
-        """Up to 1.0 the machine's line names no epoch: it is the leadership that this controller showed nearest."""
+    def _find_decided(self, row: StateRow) -> LeaderEpoch | None:
+        """Return the nearest leadership of the same controller, for lines up to 1.0, which name no epoch."""
         near = [
             leadership
             for leadership in self.by_epoch.values()
@@ -223,9 +224,9 @@ class _Builder:
         ]
         return min(near, key=lambda leadership: abs(leadership.begun_us() - row.time_us), default=None)
 
-    def _sends(self, leadership: LeaderEpoch, row: LeadershipRow) -> bool:
-        """Return whether a line is of the controller after the one that elects; only those of ZooKeeper name a
-        controller epoch.
+    def _is_sent(self, leadership: LeaderEpoch, row: LeadershipRow) -> bool:
+        """Return True for the controller's line after the election. Only ZooKeeper controllers log a controller
+        epoch.
         """
         if leadership.sent is not None or leadership.elected is None or row.controller_epoch is None:
             return False
@@ -236,37 +237,37 @@ class _Builder:
         if epoch is None or row.leader == LEADER_DURING_DELETE:
             return
         leadership = self.of(self.lives.at(row.time_us, row.topic_id), epoch)
-        moment = moment_of(row)
-        leadership.shown = _earlier(leadership.shown, moment)
+        moment = make_moment(row)
+        leadership.shown = _pick_earlier(leadership.shown, moment)
         if row.leader is not None:
             leadership.leader = row.leader
         if row.replicas and leadership.offset is None:
-            self.reassigning(leadership, row)
+            self.note_reassignment(leadership, row)
         leadership.replicas = row.replicas or leadership.replicas
         self.isr(leadership, row.isr, row.partition_epoch)
         if row.role in _HEARD:
-            leadership.heard[row.broker_id] = _earlier(leadership.heard.get(row.broker_id), moment)
+            leadership.heard[row.broker_id] = _pick_earlier(leadership.heard.get(row.broker_id), moment)
         if row.role == "controller" and row.leader is not None:
             if leadership.elected is None:
                 leadership.elected = moment
-            elif self._sends(leadership, row):
+            elif self._is_sent(leadership, row):
                 leadership.sent = moment
         elif row.role == "request" and row.leader == row.broker_id:
-            leadership.received = _earlier(leadership.received, moment)
+            leadership.received = _pick_earlier(leadership.received, moment)
         elif row.role == "leader_start":
-            leadership.taken_up = _earlier(leadership.taken_up, moment)
+            leadership.taken_up = _pick_earlier(leadership.taken_up, moment)
             starts = (start for start in (leadership.start_offset, row.start_offset) if start is not None)
             leadership.start_offset = min(starts, default=None)
 
     def changed(self, row: LeadershipRow) -> None:
-        """Take a leader's own line about the ISR, which names no leader epoch under ZooKeeper."""
+        """Add a leader's own line about the ISR, which names no leader epoch under ZooKeeper."""
         incarnation = self.lives.at(row.time_us, row.topic_id)
         of_life = [leadership for leadership in self.by_epoch.values() if leadership.incarnation == incarnation]
         mine = [leadership for leadership in of_life if leadership.leader == row.broker_id]
         if row.leader_epoch is not None:
             mine = [leadership for leadership in mine if leadership.leader_epoch == row.leader_epoch]
         elif row.partition_epoch is not None:
-            # Each change of the partition's state counts one (zkVersion), whoever made it.
+            # Each change of the partition's state raises zkVersion by one.
             known = (leadership for leadership in of_life if leadership.isr is not None)
             began = [
                 leadership for leadership in known if (leadership.first_partition_epoch or 0) <= row.partition_epoch
@@ -286,7 +287,7 @@ class _Builder:
             leadership.asked |= frozenset(row.isr or ())
 
 
-def history_of(
+def build_history(
     states: Sequence[StateRow],
     rows: Sequence[LeadershipRow],
     records: Sequence[RecordRow] = (),
@@ -302,7 +303,7 @@ def history_of(
         rows: `silver.leader_and_isr`, all roles.
         records: metadata records, of one node's copy.
         changes: `silver.isr_changes`: under ZooKeeper leaders change ISRs without the controller.
-        kraft: whether its controllers are of KRaft.
+        kraft: True for KRaft controllers.
         unseen: proposals that were committed without a line, with their partition epochs; they are states only.
         deleted_us: instants of lines that show the topic deleted.
     """
@@ -323,10 +324,12 @@ def history_of(
             builder.changed(row)
     epochs = tuple(builder.by_epoch[key] for key in sorted(builder.by_epoch))
     committed = [row for row in changes if row.role == COMMITTED]
-    return PartitionHistory(lives, epochs, _states([*rows, *committed, *unseen, *states, *records], lives, kraft))
+    return PartitionHistory(
+        lives, epochs, _collect_states([*rows, *committed, *unseen, *states, *records], lives, kraft)
+    )
 
 
-def _states(rows: Iterable[PartitionRow], lives: TopicLives, kraft: bool) -> Mapping[int, list[PartitionEpoch]]:
+def _collect_states(rows: Iterable[PartitionRow], lives: TopicLives, kraft: bool) -> Mapping[int, list[PartitionEpoch]]:
     by_epoch: dict[tuple[int, int], PartitionEpoch] = {}
     for row in sorted(rows, key=lambda row: (row.time_us, row.broker_id, row.ref)):
         if row.partition_epoch is None or not _is_state(row, kraft):
@@ -341,8 +344,8 @@ def _states(rows: Iterable[PartitionRow], lives: TopicLives, kraft: bool) -> Map
 
 
 def _is_state(row: PartitionRow, kraft: bool) -> bool:
-    """Return whether a row is a state. A plan is none: a selector's line up to 1.0, and what a KRaft controller has not
-    committed yet.
+    """Return True if a row shows a state, not a plan. Plans: selectors' lines up to 1.0, uncommitted changes of
+    KRaft.
     """
     if isinstance(row, StateRow):
         return row.succeeded
@@ -350,8 +353,8 @@ def _is_state(row: PartitionRow, kraft: bool) -> bool:
     return not planned
 
 
-def since_us(chain: Sequence[LeaderEpoch], at: int) -> int:
-    """Since when the leader of ``chain[at]`` has led, over all epochs in a row in which the partition was online."""
+def find_leader_start(chain: Sequence[LeaderEpoch], at: int) -> int:
+    """Return the first instant of the leader of ``chain[at]``, over consecutive epochs without an offline partition."""
     last = chain[at]
     for leadership in reversed(chain[:at]):
         if last.from_state == OFFLINE or leadership.leader != last.leader or leadership.incarnation != last.incarnation:

@@ -1,4 +1,4 @@
-"""A record as it stands in its file, and what can be wrong with it."""
+"""A record as stored in its file, and the problems that it can have."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ HALF_LINE = "half_line"
 BINARY = "binary"
 NO_LAYOUT = "layout"
 DOUBTFUL = "doubtful"
-#: With the program's name behind it: a line of another program, which is no record of Kafka's.
+#: Prefix of the name of another program, whose line is not a record of Kafka.
 FOREIGN = "foreign."
 
 
 class RawRecord(NamedTuple):
-    """One record as it stands in the file."""
+    """One record as stored in its file."""
 
     byte_offset: int  #: of its first byte in the decompressed file
-    size_bytes: int  #: bytes it takes there, line ends included, also those that ``text`` leaves out
+    size_bytes: int  #: size in the file, with line ends and with bytes that ``text`` leaves out
     line_no: int  #: number of its first line, from 1
     line_count: int  #: lines it consists of
     text: bytes  #: without the last line end; line ends within are ``\n``

@@ -1,8 +1,8 @@
-"""What a KRaft node says of brokers as it starts: it replays the metadata log, and all of it is long past. Pure.
+"""Lines of a KRaft node about brokers that are replayed from the metadata log at its start, long past. Pure.
 
-``ClusterControlManager.replay`` logs a record as the node applies it. On the active controller and on those that follow
-it that is as it happens; a node that starts applies all since its snapshot, so its line is as old as its record, and is
-no detection of anything.
+``ClusterControlManager.replay`` logs a record as the node applies it. On the active controller and its followers that
+is live. A node that starts applies all records since its snapshot: such a line is as old as its record, and detects
+nothing.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from highwater.pipelines.base.instants import NEVER_US
 #: `silver.broker_lifecycle.event`.
 _STARTING: Final = "starting"
 _STARTED: Final = "started"
-#: Beginnings of the lines of ``ClusterControlManager.replay``; the others are what the active controller decides.
+#: Beginnings of the lines of ``ClusterControlManager.replay``; other lines are decisions of the active controller.
 _REPLAYED: Final = (
     *("Replayed ", "Registered new broker: ", "Re-registered broker ", "Unregistered broker: "),
     *("Fenced broker: ", "Unfenced broker: "),
 )
 
-#: When each node began to start, and until when it did, by cluster and node; in the order of time.
+#: Begin and end of each start by cluster and node, in order of time.
 StartUps = Mapping[tuple[str, int], Sequence[tuple[int, int]]]
 
 
 def start_ups(lives: Iterable[tuple[str, int | None, int, str]]) -> dict[tuple[str, int], list[tuple[int, int]]]:
-    """Return spans of all starts; one that no line ends lasts until the next begins.
+    """Return the spans of all starts by node. A start without an end lasts until the next one.
 
     Args:
         lives: cluster, node, instant in microseconds, event of `silver.broker_lifecycle`.
@@ -51,7 +51,7 @@ def start_ups(lives: Iterable[tuple[str, int | None, int, str]]) -> dict[tuple[s
 
 
 def is_past(starts: StartUps, cluster_id: str, node_id: int | None, time_us: int, detail: str | None) -> bool:
-    """Return whether a line shows what a node reads of the past as it starts."""
+    """Return True if a line shows a record that a node replays at its start."""
     if node_id is None or not (detail or "").startswith(_REPLAYED):
         return False
     spans = starts.get((cluster_id, node_id), ())
@@ -59,8 +59,8 @@ def is_past(starts: StartUps, cluster_id: str, node_id: int | None, time_us: int
     return at >= 0 and time_us < spans[at][1]
 
 
-def as_they_happened(rows: Iterable[Mapping[str, Any]], lifecycle: Iterable[Mapping[str, Any]]) -> list[Any]:
-    """Return rows of `silver.controller_events` without what nodes read as they start.
+def drop_past(rows: Iterable[Mapping[str, Any]], lifecycle: Iterable[Mapping[str, Any]]) -> list[Any]:
+    """Return rows of `silver.controller_events` without those that nodes replay at their starts.
 
     Args:
         lifecycle: rows of `silver.broker_lifecycle`; instants in ``time``, microseconds.

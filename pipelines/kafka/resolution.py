@@ -1,4 +1,4 @@
-"""How fine the times of a log file are, as its records show it. Pure."""
+"""Resolution of the times of a log file, from its records. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _WHOLE_MIN: Final = 5
 
 
 class ResolutionWatch:
-    """Sees times of a file in their order; each is cut to what the pattern writes."""
+    """Finds the resolution of a file's times, which come in their order. Each is cut to the precision of the
+    pattern.
+    """
 
     def __init__(self) -> None:
         self._unit_us = 0
@@ -22,7 +24,7 @@ class ResolutionWatch:
         self._is_mixed = False
 
     def see(self, time_us: int) -> None:
-        """Take the time of the next record that is asked, microseconds."""
+        """Add the time of the next sampled record, microseconds."""
         fraction_us = time_us % SECOND_US
         if fraction_us:
             unit_us = 1 if fraction_us % _MILLISECOND_US else _MILLISECOND_US
@@ -35,7 +37,7 @@ class ResolutionWatch:
 
     @property
     def resolution_us(self) -> int | None:
-        """Return 1,000,000 (whole seconds), 1,000 or 1; None where no time was seen."""
+        """Return 1,000,000 (whole seconds), 1,000 or 1. None without a time."""
         if self._is_mixed or (not self._unit_us and self._whole):
             return SECOND_US
         return self._unit_us or None

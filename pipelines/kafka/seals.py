@@ -1,14 +1,14 @@
-"""Where a replay continues, and up to where it is final. Pure.
+"""The point from which a replay continues, and up to which it is final. Pure.
 
-A request is logged when it *ends*, so what a log tells of an instant is complete only some time later. A broker's log
-is therefore *sealed* up to `lag_us` before its last line: what lies before is folded once, and the state as of then is
-kept; what lies behind is folded again by the next run. A seal is a bet, and never trusted: if a line comes after all
-that belongs before it (a file that was copied late, a request that waited longer), the next run goes back to the last
-seal that is older by half of `lag_us` than the line. The same if a connection continues that had no fetch
-since before the seal: then no run knew that none of its fetches was missing. It goes back to the beginning where lines
-tell of versions or settings that the past was replayed without.
+A request is logged when it *ends*, so a log is complete for an instant only some time later. A broker's log is
+therefore *sealed* up to `lag_us` before its last line: events before the seal are folded once, and the state at the
+seal is kept; events after it are folded again by the next run. A seal can be wrong: if a line comes later that belongs
+before it (a file that was copied late, a request that waited longer), the next run returns to the last seal that is
+older by half of `lag_us` than the line. The same happens if a connection continues that had no fetch since before the
+seal: then no run knew that none of its fetches was missing. The next run starts from the beginning if lines show
+versions or settings that the past was replayed without.
 
-Nothing here compares two brokers: each one has a seal of its own, on its own clock.
+Seals of different brokers are not compared: each is on its broker's own clock.
 """
 
 from __future__ import annotations
@@ -34,41 +34,41 @@ _DAY_US: Final = 24 * _HOUR_US
 
 
 class Seal(NamedTuple):
-    """Up to where the replay of a broker's log is final. Microseconds, exclusive."""
+    """The instant up to which the replay of a broker's log is final. Microseconds, exclusive."""
 
     sealed_us: int  #: events of partitions before it are folded into the states
     sessions_us: int  #: the same for fetches; earlier, as what wakes them may still be open
     waiting_us: int  #: the oldest request with an append that is not settled was handled at or after it
-    premises: str  #: hash of what lines had told of versions and settings by then
+    premises: str  #: hash of the versions and settings known then
     #: the seal that the run continued from; 0: none. Later seals of earlier runs are outdated
     since_us: int = 0
 
 
 @dataclass(frozen=True)
 class StoredRun:
-    """What a run left to the next one, as ``state.runs`` has it."""
+    """State of a run for the next one, as in ``state.runs``."""
 
     number: int  #: 1 for the first run of a lake
-    run_id: str  #: the audit; empty: no run, but an upgrade that made tables anew
-    components: str  #: what gave the rows: code, rules and configuration
+    run_id: str  #: the audit; empty: an upgrade that rebuilt tables
+    components: str  #: versions of code and rules, and hash of the configuration
     inputs: str = ""  #: hash of the files, and of what replayed them (`pipelines.base.fingerprint.inputs_fingerprint`)
     folds_run: int = 0  #: the run whose rows of ``state.folds`` the next one continues from
-    folds_shape: str = ""  #: hash of what those hold
+    folds_shape: str = ""  #: hash of the shape of these folds
     seals: Mapping[Broker, Seal] = field(default_factory=dict)  #: by broker; one without a seal begins again
-    #: by broker whose replay went back for what came late, from when on; 0: from the beginning
+    #: first late instant, by broker whose replay went back; 0: from the beginning
     late: Mapping[Broker, int] = field(default_factory=dict)
     file_ids: frozenset[str] = frozenset()  #: log files that were new
 
-    def final_us(self, cluster_id: str) -> int | None:
-        """Up to where the replay of every log of a cluster was final at most; None where it has no seal."""
+    def find_final(self, cluster_id: str) -> int | None:
+        """Return the latest instant up to which the replay of a cluster's logs was final. None without a seal."""
         return max((seal.sealed_us for broker, seal in self.seals.items() if broker[0] == cluster_id), default=None)
 
 
-def runs_that_hold(runs: Iterable[StoredRun], cluster_id: str) -> Iterator[StoredRun]:
-    """Yield runs of a cluster before whose seals no later run has gone back: earlier results are as they were.
+def list_valid_runs(runs: Iterable[StoredRun], cluster_id: str) -> Iterator[StoredRun]:
+    """Yield the runs of a cluster whose results are still valid: no later run returned to before their seals.
 
     Args:
-        runs: the newest first.
+        runs: newest first.
     """
     back: dict[Broker, int] = {}
     for run in runs:
@@ -79,25 +79,22 @@ def runs_that_hold(runs: Iterable[StoredRun], cluster_id: str) -> Iterator[Store
             back[broker] = min(us, back.get(broker, us))
 
 
-def runs_to_keep(runs: Sequence[StoredRun], pinned: Mapping[str, int], last: int, hours: int) -> set[int]:
-    """Return runs whose folds stay, for files that come late: the last ones, and of each cluster the first one that is
-    final
-    for some part of an hour, and of a day.
+def select_kept_runs(runs: Sequence[StoredRun], pinned: Mapping[str, int], last: int, hours: int) -> set[int]:
+    """Return the runs whose folds are kept for late files: the last ones, and the first final one of each hour and day.
 
     Args:
-        runs: the newest first.
-        pinned: by cluster of which days were dropped, the number of the run that its replay begins with; no older one
-            is asked for again.
-        last: how many of the last ones.
-        hours: how far back the first one of each hour stays.
+        runs: newest first.
+        pinned: number of the run that the replay begins with, by cluster with dropped days. Older runs are not needed.
+        last: number of last runs to keep.
+        hours: age up to which the first run of each hour is kept.
 
     Returns:
-        Numbers, as of `StoredRun.folds_run`.
+        Numbers, as in `StoredRun.folds_run`.
     """
     keep = {run.folds_run for run in runs[:last]}
     for cluster_id in {cluster_id for run in runs for cluster_id, _ in run.seals}:
         begins = next((run.folds_run for run in runs if run.number == pinned.get(cluster_id)), 0)
-        finals = [(run.final_us(cluster_id) or 0, run.folds_run) for run in runs_that_hold(runs, cluster_id)]
+        finals = [(run.find_final(cluster_id) or 0, run.folds_run) for run in list_valid_runs(runs, cluster_id)]
         since_us = max((us for us, _ in finals), default=0) - hours * _HOUR_US
         first = {us // _DAY_US: number for us, number in finals if number >= begins}
         keep.update(first.values(), {begins})
@@ -107,16 +104,16 @@ def runs_to_keep(runs: Sequence[StoredRun], pinned: Mapping[str, int], last: int
 
 
 class Start(NamedTuple):
-    """Where the replay of a broker's log begins."""
+    """Start of the replay of a broker's log."""
 
     seal: Seal | None  #: the seal that it continues from; None: the beginning
     folds_run: int | None  #: the run that left the folds of that seal
     reason: str  #: one of the constants above
     late_us: int | None = None  #: the earliest instant of what came late
-    is_first: bool = False  #: nothing of gold is gone on with: it begins at the beginning, or where days were dropped
+    is_first: bool = False  #: gold is rebuilt: the replay starts at the beginning or after dropped days
 
     def in_words(self) -> str:
-        """In words, for whoever watches the run."""
+        """Return the start in words, for the console."""
         if self.seal is None:
             return f"from the beginning ({self.reason})"
         since = datetime.fromtimestamp(self.seal.sealed_us // _SECOND_US, UTC)
@@ -134,40 +131,39 @@ def starts(
     pinned: Mapping[Broker, tuple[Seal, int]] | None = None,
     there: Container[int] | None = None,
 ) -> dict[Broker, Start]:
-    """Where each broker's replay begins.
+    """Return the start of each broker's replay.
 
     Args:
-        brokers: all there are.
-        runs: earlier ones, the newest first.
-        components: of this run.
+        brokers: all brokers.
+        runs: earlier runs, newest first.
+        components: component versions of this run.
         folds_shape: hash of the folds that this version can thaw.
-        earliest_us: by broker with new files, the earliest instant that they tell of.
-        premises: hash of what lines tell by now of a broker and the time before an instant.
-        lag_us: see `seal_us`.
-        pinned: seals, and the run that left them, before which days were dropped. There is no beginning but these, and
-            none of a seal that lies before them.
-        there: runs whose folds are there; None: those of all.
+        earliest_us: first instant in the new files, by broker with new files.
+        premises: returns the hash of a broker's versions and settings before an instant, as known now.
+        lag_us: see `compute_seal_us`.
+        pinned: seals at the end of dropped days, and the run of each. No replay starts before them.
+        there: runs whose folds exist; None for all.
     """
     by_broker: dict[Broker, Start] = {}
     for broker in brokers:
         if not runs:
-            start = _beginning(FIRST)
+            start = _start_from_beginning(FIRST)
         elif (runs[0].components, runs[0].folds_shape) != (components, folds_shape):
-            start = _beginning(FINGERPRINT)
+            start = _start_from_beginning(FINGERPRINT)
         else:
             start = _start(broker, runs, earliest_us.get(broker), premises, lag_us, there)
-        by_broker[broker] = not_before(start, (pinned or {}).get(broker))
+        by_broker[broker] = limit_start(start, (pinned or {}).get(broker))
     return by_broker
 
 
-def not_before(start: Start, pinned: tuple[Seal, int] | None) -> Start:
-    """Return a start, or the end of the dropped days if it is before that."""
+def limit_start(start: Start, pinned: tuple[Seal, int] | None) -> Start:
+    """Return a start, or the end of the dropped days if that is later."""
     if pinned is None or (start.seal is not None and start.seal.sealed_us >= pinned[0].sealed_us):
         return start
     return start._replace(seal=pinned[0], folds_run=pinned[1], is_first=True)
 
 
-def _beginning(reason: str, late_us: int | None = None) -> Start:
+def _start_from_beginning(reason: str, late_us: int | None = None) -> Start:
     return Start(None, None, reason, late_us, is_first=True)
 
 
@@ -181,9 +177,9 @@ def _start(
 ) -> Start:
     now = runs[0].seals.get(broker)
     if now is None:
-        return _beginning(FIRST if earliest_us is not None else UNCHANGED)
+        return _start_from_beginning(FIRST if earliest_us is not None else UNCHANGED)
     if premises(broker, now.sealed_us) != now.premises:
-        return _beginning(CONFIGURATION)
+        return _start_from_beginning(CONFIGURATION)
     if earliest_us is None or earliest_us >= now.sealed_us:
         return Start(now, runs[0].folds_run, UNCHANGED if earliest_us is None else NEW)
     holds_us = now.since_us
@@ -191,16 +187,16 @@ def _start(
         seal = run.seals.get(broker)
         if (run.components, run.folds_shape) != (runs[0].components, runs[0].folds_shape) or seal is None:
             break
-        # What was decided shortly before a seal looked at what followed it, up to the lag.
+        # Decisions shortly before a seal depend on events after it, up to the lag.
         settled = seal.sealed_us <= holds_us and seal.sealed_us + lag_us // 2 <= earliest_us
         is_there = there is None or run.folds_run in there
         if settled and is_there and premises(broker, seal.sealed_us) == seal.premises:
             return Start(seal, run.folds_run, LATE, earliest_us)
         holds_us = min(holds_us, seal.since_us)
-    return _beginning(LATE, earliest_us)
+    return _start_from_beginning(LATE, earliest_us)
 
 
-def seal_us(last_line_us: int, lag_us: int, since_us: int | None) -> int:
-    """Up to where a log is sealed, on a whole second; never before where it was sealed already."""
+def compute_seal_us(last_line_us: int, lag_us: int, since_us: int | None) -> int:
+    """Return the instant up to which a log is sealed, in whole seconds. Never before the seal that it has."""
     sealed = (last_line_us - lag_us) // _SECOND_US * _SECOND_US
     return max(sealed, since_us) if since_us is not None else sealed

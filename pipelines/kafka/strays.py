@@ -1,12 +1,12 @@
 """Records whose times are far from those around them: a machine with a dead clock, a damaged line. Pure.
 
-A clock that goes wrong for single lines says nothing of when they were written. They are kept whole and counted, and
-have no time: else one line would stretch all that is told of its broker. What is far, the order of a file tells. A log
-may be silent for weeks, and then continues from there; a clock may be set, and then the lines behind have the new time.
-So times that lines before and behind agree on are those of the file, and a few records that lie elsewhere are strays.
+A clock that is wrong for single lines does not show when they were written. Such records are kept and counted, without
+a time. Otherwise one line would stretch the time range of its broker. The order of a file shows which times are far. A
+log may be silent for weeks and then continue; a clock may be set, and later lines have the new time. So the
+times on which earlier and later lines agree are right, and a few records with other times are strays.
 
-At the ends of a file, where one side is missing, a few records are strays if they lie before what comes before them,
-or beyond a silence that no broker keeps. Times at which there was no Kafka, or that lie centuries ahead, are never one.
+At the ends of a file, where one side is missing, a few records are strays if they are earlier than those before them,
+or after a silence longer than `SILENCE_MAX_US`. Times before Kafka existed, and times centuries ahead, are never valid.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from highwater.pipelines.base.instants import DAY_US
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _year_us(year: int) -> int:
+def _compute_year_us(year: int) -> int:
     return (datetime(year, 1, 1, tzinfo=UTC) - _EPOCH).days * DAY_US
 
 
 #: Kafka was published in January 2011; nothing of it logs in another century.
-FIRST_US = _year_us(2011)
-END_US = _year_us(2200)
+FIRST_US = _compute_year_us(2011)
+END_US = _compute_year_us(2200)
 #: Reason of a record whose time is left out.
 TIME_OUT_OF_RANGE = "time_out_of_range"
-#: Times that are no further apart are neighbours: zones of brokers in one file, and a day, as days are looked at.
+#: Maximum distance of neighbouring times: brokers' zones in one file, and a day, as only days are compared.
 FAR_US = 2 * DAY_US
-#: Segments are rolled and expired every few days: no broker that runs is silent for so long.
+#: Segments are rolled and expired every few days, so a running broker is never silent for this time.
 SILENCE_MAX_US = 366 * DAY_US
-#: Agreeing records that show the time, as many as show a clock that was set (`pipelines.grammars.clock`).
+#: Agreeing records that prove a time, as for a clock that was set (`pipelines.grammars.clock`).
 RECORDS_MIN = 20
-#: Groups of times among which it is not decided yet; a log with more of them is one of few lines.
+#: Undecided groups of times, at most.
 _GROUPS_MAX = 50
 #: Places that a file's profile lists at most.
 STRAYS_MAX = 10_000
@@ -49,7 +49,7 @@ _DAY_BYTES_MAX = 128
 
 
 def is_possible(time_us: int) -> bool:
-    """Return whether Kafka can have logged at an instant."""
+    """Return True if Kafka can have logged at an instant."""
     return FIRST_US <= time_us < END_US
 
 
@@ -64,11 +64,11 @@ class _Group:
 
 
 class StrayWatch:
-    """Sees the records of one file in their order, and of most of them only the first bytes.
+    """Finds the strays of one file. Records come in their order; most are skipped by their first bytes.
 
     Attributes:
-        first_us: time of the first record that is none; None before there is one.
-        offsets: bytes at which strays begin.
+        first_us: time of the first valid record; None before one is found.
+        offsets: byte offsets of strays.
     """
 
     def __init__(self) -> None:
@@ -82,46 +82,46 @@ class StrayWatch:
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether it is not decided yet which of the last records are strays."""
+        """Return True while the last records may be strays."""
         return bool(self._groups)
 
     def asks(self, text: bytes) -> bool:
-        """Return whether the next record has to be seen; else it is of the same day as those before."""
+        """Return True if the next record has to be passed to `see`. False if it is of the same day as the last one."""
         day = self._day
         return day is None or text[: len(day)] != day
 
     def see(self, offset: int, time_us: int, text: bytes) -> None:
-        """The next record, if its time is possible at all."""
+        """Add the next record. Its time has to be possible."""
         now_us = self._now_us
         if not self._groups and now_us is not None and abs(time_us - now_us) <= FAR_US:
             self._now_us = time_us
-            self._day = _up_to_day(text, time_us)
+            self._day = _cut_to_day(text, time_us)
             return
         self._day = None
         group = next((group for group in self._groups if abs(time_us - group.last_us) <= FAR_US), None)
         if group is None:
             self._groups.append(_Group(offset, time_us))
             if len(self._groups) > _GROUPS_MAX:
-                self._settle(_chain(self._groups, now_us, None))
+                self._settle(_find_chain(self._groups, now_us, None))
             return
         group.offsets.append(offset)
         group.last_us = time_us
         if len(group.offsets) >= RECORDS_MIN:
-            self._settle(self._beside(group))
+            self._settle(self._list_certain(group))
 
     def end(self) -> int | None:
-        """See that there are no more; the time of the last record, if that was not decided before."""
+        """End the file. Return the time of the last record if it was undecided, else None."""
         last_us = None
         if self._groups:
-            chosen = _chain(self._groups, self._now_us, None)
+            chosen = _find_chain(self._groups, self._now_us, None)
             last_us = max(chosen, key=lambda group: group.offsets[-1]).last_us if chosen else None
             self._settle(chosen)
         return last_us
 
-    def _beside(self, certain: _Group) -> list[_Group]:
-        """Return groups that are none of strays, since one of them is certain."""
+    def _list_certain(self, certain: _Group) -> list[_Group]:
+        """Return the groups without strays, given one certain group."""
         if self._now_us is None:
-            return _chain(self._groups, None, certain)
+            return _find_chain(self._groups, None, certain)
         low, high = sorted((self._now_us, certain.last_us))
         return [group for group in self._groups if low - FAR_US <= group.first_us <= high + FAR_US or group is certain]
 
@@ -135,12 +135,12 @@ class StrayWatch:
         self._groups = []
 
 
-def _chain(groups: Sequence[_Group], before_us: int | None, certain: _Group | None) -> list[_Group]:
-    """Return the groups with most records, in their order, each continuing from the one before.
+def _find_chain(groups: Sequence[_Group], before_us: int | None, certain: _Group | None) -> list[_Group]:
+    """Return the consecutive groups that together hold most records.
 
     Args:
-        before_us: what the first one continues from.
-        certain: it ends with this one, which may not be the last.
+        before_us: last certain time before the groups; None at the beginning of a file.
+        certain: group that ends the chain; None for any.
     """
     best: list[tuple[int, int, list[_Group]]] = []
     for number, group in enumerate(groups):
@@ -156,8 +156,8 @@ def _chain(groups: Sequence[_Group], before_us: int | None, certain: _Group | No
     return best[[group is certain for group in groups].index(True)][2]
 
 
-def _up_to_day(text: bytes, time_us: int) -> bytes | None:
-    """Return the first bytes of a record that show its day."""
+def _cut_to_day(text: bytes, time_us: int) -> bytes | None:
+    """Return the first bytes of a record that show its day. None if they show none near `time_us`."""
     if text.startswith(b"{"):
         match = _JSON_DAY.search(text, 0, _DAY_BYTES_MAX)
         return None if match is None else text[: match.end()]

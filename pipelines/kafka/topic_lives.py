@@ -1,7 +1,7 @@
-"""Lives of a topic: a topic that is created again starts at epoch 0, partition epoch 0 and offset 0. Pure.
+"""Incarnations of a topic: a topic that is created again starts at epoch 0, partition epoch 0 and offset 0. Pure.
 
-When a life begins is worked out here for all who ask: rules, fail-overs, windows without a leader. Whether facts surely
-are of one life is another question, which rules alone ask (`pipelines.rules.proofs.lives`).
+Rules, failovers and windows without a leader share these boundaries. Whether facts certainly belong to one incarnation
+is another question, which only rules ask (`pipelines.rules.proofs.lives`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 
 class TopicLine(Protocol):
-    """A line or record about a partition; each may lack what it does not name."""
+    """A line or record about a partition; values that it does not name are None."""
 
     @property
     def time_us(self) -> int: ...
@@ -30,19 +30,19 @@ AnyLine = TypeVar("AnyLine", bound=TopicLine)
 
 
 class TopicLives(NamedTuple):
-    """The lives of one topic, as far as lines tell."""
+    """The incarnations of one topic, from lines."""
 
     births_us: tuple[int, ...] = ()  #: when it was created again, ascending; its first life begins before all of them
     of_id: Mapping[str | None, int] = {}  #: the life of each topic id; empty if no line names one
 
     def at(self, time_us: int, topic_id: str | None = None) -> int:
-        """Return the life at an instant: how often the topic had been created again. A topic id shows it."""
+        """Return the incarnation at an instant, counted from 0. A topic id decides it."""
         life = self.of_id.get(topic_id)
         return bisect_right(self.births_us, time_us) if life is None else life
 
     @property
     def newest_id(self) -> str | None:
-        """Return the id that showed last."""
+        """Return the topic id of the last incarnation."""
         return max(self.of_id, key=self.of_id.__getitem__, default=None)
 
 
@@ -52,15 +52,16 @@ def topic_lives(
     created_us: Iterable[int],
     deleted_us: Iterable[int] = (),
 ) -> TopicLives:
-    """Return lives of a topic, as the lines of one of its partitions show them.
+    """Return the incarnations of a topic, from the lines of one of its partitions.
 
-    An id that shows first begins a life. Where none does, the partition comes from nothing again, or a broker falls
-    back to an earlier epoch, which within one life it never does.
+    Each new topic id begins an incarnation. Without ids, one begins if the partition comes from
+    ``NonExistentPartition`` again, or if a broker returns to an earlier epoch, which it never does within an
+    incarnation.
 
     Args:
-        roles: lines about roles, with the names of these (``silver.leader_and_isr``).
-        records: what else may name an id.
-        created_us: when a ZooKeeper controller's partition came from nothing (``NonExistentPartition``).
+        roles: lines about roles, with the role names of ``silver.leader_and_isr``.
+        records: other lines that may name an id.
+        created_us: instants at which a ZooKeeper controller created the partition.
         deleted_us: instants of lines that show the topic deleted. The next leader of epoch 0 is of a new topic.
     """
     lines = list(roles)
@@ -69,7 +70,7 @@ def topic_lives(
         if line.topic_id is not None:
             first_us[line.topic_id] = min(line.time_us, first_us.get(line.topic_id, line.time_us))
     if not first_us:
-        again_us = [line.time_us for line in begun_again(lines)]
+        again_us = [line.time_us for line in find_fallbacks(lines)]
         firsts_us = [line.time_us for role, line in lines if role == "leader_start" and line.leader_epoch == 0]
         for at_us in deleted_us:
             again_us += sorted(first_us for first_us in firsts_us if first_us > at_us)[:1]
@@ -78,8 +79,8 @@ def topic_lives(
     return TopicLives(tuple(first_us[topic_id] for topic_id in ids[1:]), {name: life for life, name in enumerate(ids)})
 
 
-def begun_again(lines: Iterable[tuple[str | None, AnyLine]]) -> Iterator[AnyLine]:
-    """Yield lines in which a broker's own role falls back to an earlier epoch."""
+def find_fallbacks(lines: Iterable[tuple[str | None, AnyLine]]) -> Iterator[AnyLine]:
+    """Yield the lines in which a broker's own role returns to an earlier epoch."""
     highest: dict[int, int] = {}
     # Of lines of one instant none is known to be the first: those that fall back among themselves show nothing.
     for role, line in sorted(lines, key=lambda named: (named[1].time_us, named[1].leader_epoch or 0)):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
-from highwater.pipelines.kafka.releases import Version, Versioned, release_of, value_of
+from highwater.pipelines.kafka.releases import Version, Versioned, evaluate_rule, release_of
 
 __all__ = ["ASSUMED", "Rules", "Version", "rule_of", "rules_for"]
 
@@ -208,7 +208,7 @@ _make_rules = lru_cache(maxsize=256)(Rules)
 
 
 def rules_for(version: str | None) -> Rules:
-    """Return the rules to predict with, for a version as logged; those of `ASSUMED` for an unknown release."""
+    """Return the rules to predict with, for a logged version; the rules of `ASSUMED` for an unknown release."""
     release = release_of(version)
     return _make_rules(release.likely if release is not None else ASSUMED)
 
@@ -219,4 +219,4 @@ def rule_of(version: str | None, rule: Callable[[Rules], T]) -> T | None:
     Returns:
         None for an unknown release, or if its possible patch releases differ in the rule.
     """
-    return value_of(version, lambda number: rule(_make_rules(number)))
+    return evaluate_rule(version, lambda number: rule(_make_rules(number)))

@@ -1,8 +1,8 @@
-"""Every operation that a broker may let wait: what completes it, what logs show of it, and what is replayed. Pure.
+"""Every operation that a broker may let wait: its trigger, its log lines, and its replay. Pure.
 
-A request that waits is held by a delayed operation in a purgatory (``DelayedOperation``), by an event that a
-coordinator or controller defers until its record is replicated (``DeferredEvent``), or by another broker that is asked
-first. Which it is follows from the API, mostly; where it does not, the first of its waits below is the usual one.
+A waiting request is held by a delayed operation in a purgatory (``DelayedOperation``), by an event that a coordinator
+or controller defers until its record is replicated (``DeferredEvent``), or by a call to another broker. The API mostly
+decides which; otherwise the first of its waits below is the usual one.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ class Wait(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: str  #: Kafka's class
     releases: str  #: that have it
     apis: tuple[str, ...]  #: requests that wait so
-    completed_by: str  #: what completes it, beside its timer
+    completed_by: str  #: what completes it, apart from its timer
     timer: str  #: how long it waits at most
-    shown: str  #: what logs show of it, beside the request's own line
-    replayed: str  #: what is replayed of it; "waited" where it is known only that and how long a request waited
+    shown: str  #: lines that show it, apart from the request's own line
+    replayed: str  #: replayed part; "waited" if only the wait and its duration are known
 
 
-#: Of an API with several the first is the usual one.
+#: The first wait of an API is its usual one.
 WAITS: Final = msgspec.toml.decode(
     files(__package__).joinpath("waits.toml").read_bytes(), type=dict[str, tuple[Wait, ...]]
 )["waits"]
 
-#: The usual kind of wait of an API.
+#: Usual kind of wait by API.
 KIND_OF: Final[Mapping[str, str]] = {
     api: wait.kind for wait in reversed(WAITS) for api in wait.apis if wait.kind != "DelayedRemoteFetch"
 }
-#: Of APIs that are not listed.
+#: Wait of APIs that are not listed.
 OTHER: Final = "another broker, or the handler's own thread"

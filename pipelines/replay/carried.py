@@ -16,7 +16,16 @@ from highwater.pipelines.base.blobs import shape
 from highwater.pipelines.base.chunks import Keyed
 from highwater.pipelines.base.values import instant
 from highwater.pipelines.cluster.premises import REQUEST_FILE, Premises
-from highwater.pipelines.kafka.seals import CONFIGURATION, Broker, Seal, Start, StoredRun, not_before, seal_us, starts
+from highwater.pipelines.kafka.seals import (
+    CONFIGURATION,
+    Broker,
+    Seal,
+    Start,
+    StoredRun,
+    compute_seal_us,
+    limit_start,
+    starts,
+)
 from highwater.pipelines.lake.bounds import Bounds
 from highwater.pipelines.lake.folds import Fold, collect_tables, fold
 from highwater.pipelines.lake.lake import Lake
@@ -102,12 +111,12 @@ def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Repla
     there = with_folds(lake) if is_late else None
     begins = starts(last, runs, fingerprint, folds_shape(), earliest, premises.digest, lag_us, pins, there)
     for broker in _find_renamed(lake, premises, runs, begins):
-        begins[broker] = not_before(Start(None, None, CONFIGURATION, is_first=True), pins.get(broker))
+        begins[broker] = limit_start(Start(None, None, CONFIGURATION, is_first=True), pins.get(broker))
     seals = {broker: start.seal for broker, start in begins.items() if start.seal is not None}
     until = {}
     for broker, last_us in last.items():
         seal = seals.get(broker)
-        until[broker] = seal_us(last_us, lag_us, seal.sealed_us if seal else None)
+        until[broker] = compute_seal_us(last_us, lag_us, seal.sealed_us if seal else None)
     logs_end = {broker: max(by_kind.values()) for broker, by_kind in ends.items()}
     window = ReplayWindow(seals, until, logs_end, _locate_state(lake, begins))
     return ReplayPlan(window, begins, new_files, last, runs, pinned)

@@ -58,7 +58,7 @@ BY_DEFAULT: Final = Counts({}, {}, {})
 def counts_of(contexts: Contexts) -> Counts:
     """Return the partition counts that the brokers' configuration shows."""
     keys = (OFFSETS_PARTITIONS, TRANSACTIONS_PARTITIONS, SHARE_STATES_PARTITIONS)
-    return Counts(*map(contexts.first_counts, keys))
+    return Counts(*map(contexts.list_first_counts, keys))
 
 
 def _count_states(group_id: str, asked: Iterable[Mapping[str, Any]], count: int) -> Counter[int]:

@@ -20,7 +20,7 @@ from typing import Final
 
 from highwater.pipelines.base.freeze import Freezer
 from highwater.pipelines.base.instants import NEVER_US
-from highwater.pipelines.kafka.context import History, value_at
+from highwater.pipelines.kafka.context import History, find_value
 from highwater.pipelines.kafka.versions import Rules
 from highwater.pipelines.replay import outcome as o
 from highwater.pipelines.replay.fetch_rules import (
@@ -264,7 +264,7 @@ class FetchSession:
             asked.remote_wait_ms = fetch.max_wait_ms or 0
             asked.failed_us = [at_us for key in keys if (at_us := self._tier_failed_us.get(key)) is not None]
             if self.rules.bounds_remote_reads:
-                asked.remote_wait_ms = int(value_at(self.remote_waits, fetch.time_us) or DEFAULT_REMOTE_WAIT_MS)
+                asked.remote_wait_ms = int(find_value(self.remote_waits, fetch.time_us) or DEFAULT_REMOTE_WAIT_MS)
 
     def _yield_unread(self, fetch: SessionEvent) -> Iterator[tuple[Entry, Key, int]]:
         """Yield the unread bytes from before this leadership."""

@@ -11,7 +11,7 @@ from typing import Any
 from highwater.pipelines.base.blobs import Batches, Tables
 from highwater.pipelines.base.groups import each, groups
 from highwater.pipelines.cluster.premises import SHUT_DOWN, STARTING, Premises
-from highwater.pipelines.kafka.context import PROTOCOL_VERSION, REPLICA_FETCHERS, Contexts, History, value_at
+from highwater.pipelines.kafka.context import PROTOCOL_VERSION, REPLICA_FETCHERS, Contexts, History, find_value
 from highwater.pipelines.kafka.versions import Rules, rules_for
 from highwater.pipelines.replay.coarse import blurred_truncation, is_coarse, untraced
 from highwater.pipelines.replay.follower import by_broker, tenures
@@ -236,8 +236,8 @@ def follower_worker(premises: Premises) -> Callable[[Batches], Batches]:
         yield from tables.rest()
 
     def rules_of(cluster_id: str, broker_id: int, time_us: int) -> Rules:
-        version = value_at(eras.get((cluster_id, broker_id), ()), time_us)
-        return effective_rules(rules_for(version), value_at(protocols.get((cluster_id, broker_id), ()), time_us))
+        version = find_value(eras.get((cluster_id, broker_id), ()), time_us)
+        return effective_rules(rules_for(version), find_value(protocols.get((cluster_id, broker_id), ()), time_us))
 
     return replay
 

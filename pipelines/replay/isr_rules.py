@@ -310,4 +310,4 @@ class IsrRules:
         return self._watermark_lowest, self._watermark_highest
 
     def _is_below_min_isr(self, now_us: int, isr: frozenset[int]) -> bool:
-        return self._context.rules.high_watermark_needs_min_isr and len(isr) < self._context.min_isr_at(now_us)
+        return self._context.rules.high_watermark_needs_min_isr and len(isr) < self._context.find_min_isr(now_us)

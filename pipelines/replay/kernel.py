@@ -123,7 +123,7 @@ def _is_below_min_isr(state: State, leadership: Leadership, now_us: int) -> bool
 
 def _get_min_isr(state: State, leadership: Leadership, now_us: int) -> int:
     """Return min.insync.replicas, since 3.7 at most the number of replicas (``Partition.effectiveMinIsr``)."""
-    configured = state.context.min_isr_at(now_us)
+    configured = state.context.find_min_isr(now_us)
     return min(configured, state.replicas) if leadership.rules.caps_min_isr_at_replicas else configured
 
 

@@ -28,7 +28,7 @@ from highwater.pipelines.base.arrow_rows import (
 )
 from highwater.pipelines.base.blobs import Batches
 from highwater.pipelines.base.instants import TICK_US
-from highwater.pipelines.kafka.connections import remote_hosts
+from highwater.pipelines.kafka.connections import parse_remote_hosts
 from highwater.pipelines.kafka.context import Spans
 from highwater.pipelines.lake.bounds import Bounds
 from highwater.pipelines.replay import coordinators
@@ -180,7 +180,7 @@ class EventReader:
         yield shaped(SCHEMA, rows.num_rows, {"rank": RANK[WATCH], "kind": WATCH, "time_us": -1, **values})
 
     def _find_client_ids(self, rows: pa.RecordBatch) -> pa.Array:
-        hosts = remote_hosts(rows.column("connection"))
+        hosts = parse_remote_hosts(rows.column("connection"))
         keys = pc.binary_join_element_wise(rows.column("cluster_id"), rows.column("client_id"), hosts, "|")
         return look_up({"|".join(key): name for key, name in self.clients.items()}, keys, pa.string())
 

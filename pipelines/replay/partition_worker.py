@@ -13,7 +13,7 @@ import orjson
 from highwater.pipelines.base.blobs import Batches, Tables, shape
 from highwater.pipelines.base.groups import Columns, Key, States, groups_from
 from highwater.pipelines.base.instants import NEVER_US
-from highwater.pipelines.kafka.context import Contexts, Spans, value_at
+from highwater.pipelines.kafka.context import Contexts, Spans, find_value
 from highwater.pipelines.replay.coarse import blurred_change, is_coarse
 from highwater.pipelines.replay.isr_events import RANK as ISR_CHANGES
 from highwater.pipelines.replay.isr_evidence import IsrEvidence
@@ -127,7 +127,7 @@ class PartitionWorker:
         cluster_id, topic, partition, broker_id = key
         since_us = self._since_us.get((cluster_id, broker_id), 0)
         eras = self._contexts.eras.get((cluster_id, broker_id), ())
-        context = self._contexts.of(cluster_id, broker_id, topic, value_at(eras, since_us))
+        context = self._contexts.of(cluster_id, broker_id, topic, find_value(eras, since_us))
         later = deque(era for era in eras if era[0] > since_us)
         evidence = self._evidence.get((cluster_id, broker_id)) or IsrEvidence()
         sealed_us = self._sealed_us.get((cluster_id, broker_id))

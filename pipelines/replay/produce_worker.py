@@ -18,7 +18,7 @@ from highwater.pipelines.base.blobs import Batches, Tables
 from highwater.pipelines.base.groups import groups, named
 from highwater.pipelines.base.instants import TICK_US
 from highwater.pipelines.grammars.coordinator_bodies import SHARE_STATE_APIS
-from highwater.pipelines.kafka.context import History, Spans, value_at
+from highwater.pipelines.kafka.context import History, Spans, find_value
 from highwater.pipelines.kafka.versions import rules_for
 from highwater.pipelines.lake.bounds import Bounds
 from highwater.pipelines.replay import coordinators
@@ -364,7 +364,7 @@ class ProduceWorker:
             asked = [{"topic": topic, "partition": number, "error_code": error} for topic, number, error in parts]
             if is_coarse(self._coarse, (cluster_id, broker_id), request["handled_us"], request["line_us"]):
                 outcomes = [blurred(outcome) for outcome in outcomes]
-            version = value_at(self._eras.get((cluster_id, broker_id), ()), request["line_us"])
+            version = find_value(self._eras.get((cluster_id, broker_id), ()), request["line_us"])
             row |= produce_operation(row | {"partitions": asked}, outcomes, self._limits, version)
             tables.add_named(table_of(row), row)
             if tables.full:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from highwater.pipelines.base.arrow_rows import dicts
-from highwater.pipelines.kafka.seals import LATE, Broker, Seal, StoredRun, runs_to_keep
+from highwater.pipelines.kafka.seals import LATE, Broker, Seal, StoredRun, select_kept_runs
 from highwater.pipelines.lake.stored_tables import StoredTables
 from highwater.pipelines.replay import fetch_sessions, isr_evidence, partition_fold
 from highwater.schemas.state import EXPIRIES, FOLDS, RUNS
@@ -98,7 +98,7 @@ def replaced_folds(runs: Sequence[StoredRun], pinned: Mapping[str, int]) -> pc.E
     # Ranges, because min/max statistics cannot prune NOT IN.
     run_number, before = pc.field("run_number"), pc.scalar(True)
     gone = pc.scalar(False)
-    for run_kept in sorted(runs_to_keep(runs, pinned, LAST_RUNS, LAST_HOURS)):
+    for run_kept in sorted(select_kept_runs(runs, pinned, LAST_RUNS, LAST_HOURS)):
         gone |= before & (run_number < run_kept)
         before = run_number > run_kept
     return gone | before

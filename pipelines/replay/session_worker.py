@@ -8,7 +8,7 @@ from typing import Any
 
 from highwater.pipelines.base.blobs import Batches, Tables, shape
 from highwater.pipelines.base.groups import Columns, Key, States, groups_from
-from highwater.pipelines.kafka.context import History, Spans, value_at
+from highwater.pipelines.kafka.context import History, Spans, find_value
 from highwater.pipelines.kafka.errors import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER
 from highwater.pipelines.kafka.versions import rules_for
 from highwater.pipelines.replay import outcome as o
@@ -140,7 +140,7 @@ class SessionWorker:
     def _replay(self, key: Key, frozen: bytes | None, events: Iterator[SessionEvent], tables: Tables) -> Batches:
         cluster_id, broker_id, _ = key
         eras = self._eras.get((cluster_id, broker_id), ())
-        rules = rules_for(value_at(eras, 0))
+        rules = rules_for(find_value(eras, 0))
         sealed_us = self._sealed_us.get((cluster_id, broker_id))
         since_us = self._since_us.get((cluster_id, broker_id), 0)
         session = FetchSession(rules) if frozen is None else FetchSession.thawed(frozen, rules)
@@ -162,7 +162,7 @@ class SessionWorker:
                     continue  # the same line in two overlapping files
                 fetched = event.operation_id
             if len(eras) > 1 and event.kind == FETCH:
-                session.rules = rules_for(value_at(eras, event.time_us))
+                session.rules = rules_for(find_value(eras, event.time_us))
             for outcome in session.observe(event):
                 rows.add(outcome)
             if tables.full:

@@ -20,7 +20,7 @@ from highwater.pipelines.base.arrow_rows import arrow_schema, both, first_of, is
 from highwater.pipelines.base.blobs import Batches, Tables
 from highwater.pipelines.base.groups import groups, named
 from highwater.pipelines.grammars.coordinator_bodies import SHARE_APIS
-from highwater.pipelines.kafka.context import History, Spans, value_at
+from highwater.pipelines.kafka.context import History, Spans, find_value
 from highwater.pipelines.lake.bounds import Bounds
 from highwater.pipelines.replay import outcome as o
 from highwater.pipelines.replay import share_partition as p
@@ -271,7 +271,7 @@ class ShareWorker:
             return dequeued_us, max(handled_us, completed_us), o.ERROR, None
         if completed_us - handled_us <= _AT_ONCE_US:
             return dequeued_us, handled_us, o.AT_ONCE, None
-        timeout = value_at(self._write_timeouts.get(broker, ()), handled_us)
+        timeout = find_value(self._write_timeouts.get(broker, ()), handled_us)
         written_us = handled_us + (int(timeout) * 1_000 if timeout is not None else _WRITE_TIMEOUT_US)
         if request["api"] != "SHARE_FETCH":
             return dequeued_us, written_us, STATE_WRITTEN, None

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from highwater.pipelines.base.instants import TICK_US
-from highwater.pipelines.kafka.context import LEADER_THROTTLE_RATE, THROTTLED_LEADERS, Contexts, value_at
+from highwater.pipelines.kafka.context import LEADER_THROTTLE_RATE, THROTTLED_LEADERS, Contexts, find_value
 from highwater.pipelines.kafka.versions import rules_for
 from highwater.pipelines.replay import outcome as o
 from highwater.pipelines.replay.judge import LATE, UNOBSERVABLE, Tolerances
@@ -60,7 +60,7 @@ class Throttles(NamedTuple):
         )
         if topic is None or not is_throttled(self.contexts, broker, topic, partition, time_us):
             return False
-        if rules_for(self.contexts.version_at(broker, time_us)).throttles_in_sync_replicas:
+        if rules_for(self.contexts.find_version(broker, time_us)).throttles_in_sync_replicas:
             return True
         isrs = self.isrs.get((*broker, topic, partition), ())
         at = bisect_right(isrs, time_us, key=lambda entry: entry[0]) - 1
@@ -72,8 +72,8 @@ NO_THROTTLES: Final = Throttles(Contexts(), {})
 
 def is_throttled(contexts: Contexts, broker: tuple[str, int], topic: str, partition: int, time_us: int) -> bool:
     """Return True if a leader may keep a partition's records from followers that are not in sync."""
-    rate = value_at(contexts.broker_configs.get((*broker, LEADER_THROTTLE_RATE), ()), time_us)
-    replicas = value_at(contexts.topic_configs.get((*broker, topic, THROTTLED_LEADERS), ()), time_us)
+    rate = find_value(contexts.broker_configs.get((*broker, LEADER_THROTTLE_RATE), ()), time_us)
+    replicas = find_value(contexts.topic_configs.get((*broker, topic, THROTTLED_LEADERS), ()), time_us)
     if not rate or not replicas:
         return False
     listed = replicas.replace(" ", "")

@@ -11,7 +11,7 @@ from highwater.pipelines.base.config import Config
 from highwater.pipelines.base.recurrence import RunBefore
 from highwater.pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER, iso_or_none, iso_utc
 from highwater.pipelines.incidents.classes import class_of
-from highwater.pipelines.kafka.releases import shown
+from highwater.pipelines.kafka.releases import format_version
 from highwater.pipelines.replay.outcome import COARSE_TIMES
 from highwater.pipelines.report.correctness import NO_RULES, SWITCHED_OFF, Correctness, correctness
 from highwater.pipelines.report.figures import (
@@ -395,7 +395,7 @@ def _brokers(rows: Collected, tiers: Mapping[Node, Tier]) -> tuple[Broker, ...]:
         return Broker(
             broker_id=node[1],
             cluster_id=node[0],
-            kafka_version=shown(_last(of_node + said, "kafka_version")),
+            kafka_version=format_version(_last(of_node + said, "kafka_version")),
             mode=_last(of_node + said, "mode"),
             files=len(whole),
             lines=sum(row["line_count"] for row in whole),

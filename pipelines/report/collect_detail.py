@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from highwater.pipelines.base.arrow_rows import dicts
 from highwater.pipelines.base.config import Config
 from highwater.pipelines.base.values import instant
-from highwater.pipelines.kafka.replayed import as_they_happened
+from highwater.pipelines.kafka.replayed import drop_past
 from highwater.pipelines.kafka.strays import is_possible
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.lake_reads import of_cluster, reader_of
@@ -146,7 +146,7 @@ def _cluster(tables: _Tables, worst: dict[str, int], files: Rows) -> Cluster:
         *(*_OF_EVENTS, "subject_broker_id", "brokers", "detail"),
         where=pc.field("event").isin(_CONTROLLER_EVENTS),
     )
-    controller = as_they_happened(of_controllers, lifecycle)
+    controller = drop_past(of_controllers, lifecycle)
     isr = tables.rows(
         ISR_TIMELINE,
         *("cluster_id", "topic", "partition", "replica_id", "change", "change_time", "made_by"),

@@ -13,7 +13,7 @@ from importlib.resources import files
 
 import msgspec
 
-from highwater.pipelines.kafka.releases import Version, value_of
+from highwater.pipelines.kafka.releases import Version, evaluate_rule
 
 
 class KnownBug(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,5 +51,5 @@ def bugs_of(rule_id: str, version: str | None) -> tuple[KnownBug, ...]:
     Args:
         version: as logged. An unknown release has no known bugs.
     """
-    bugs = (bug for bug in KNOWN_BUGS if rule_id in bug.rule_ids and value_of(version, partial(applies, bug)))
+    bugs = (bug for bug in KNOWN_BUGS if rule_id in bug.rule_ids and evaluate_rule(version, partial(applies, bug)))
     return tuple(sorted(bugs, key=lambda bug: int(bug.jira.rpartition("-")[2])))

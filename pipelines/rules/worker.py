@@ -18,7 +18,7 @@ from highwater.pipelines.kafka.context import (
     MIN_ISR,
     UNCLEAN_ELECTION,
     Contexts,
-    value_at,
+    find_value,
 )
 from highwater.pipelines.kafka.seals import Broker
 from highwater.pipelines.replay.coarse import is_coarse
@@ -150,7 +150,7 @@ def settings_of(contexts: Contexts, cluster_id: str, topic: str, skew_max_us: in
     """Return the brokers' configuration for the partitions of a topic."""
 
     def min_insync_replicas(broker_id: int, time_us: int) -> int | None:
-        value = value_at(contexts.history(cluster_id, broker_id, topic, MIN_ISR), time_us)
+        value = find_value(contexts.history(cluster_id, broker_id, topic, MIN_ISR), time_us)
         return int(value) if value is not None and value.isdigit() else None
 
     def unclean_allowed(broker_id: int) -> bool | None:
@@ -163,7 +163,7 @@ def settings_of(contexts: Contexts, cluster_id: str, topic: str, skew_max_us: in
     has_seconds = any(cluster == cluster_id for cluster, _ in contexts.coarse)
     return Settings(
         min_insync_replicas=min_insync_replicas,
-        version=lambda broker_id, time_us: contexts.version_at((cluster_id, broker_id), time_us),
+        version=lambda broker_id, time_us: contexts.find_version((cluster_id, broker_id), time_us),
         # A timestamp in whole seconds can be up to one second before its instant.
         skew_max_us=skew_max_us + (SECOND_US if has_seconds else 0),
         blur_us=blur_us,

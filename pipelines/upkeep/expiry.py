@@ -36,7 +36,7 @@ from highwater.pipelines.base.arrow_rows import is_in, look_up
 from highwater.pipelines.base.errors import ConfigError, InputError
 from highwater.pipelines.base.fingerprint import TABLES as MADE_ANEW
 from highwater.pipelines.base.values import UNKNOWN_CLUSTER, instant
-from highwater.pipelines.kafka.seals import Broker, runs_that_hold
+from highwater.pipelines.kafka.seals import Broker, list_valid_runs
 from highwater.pipelines.lake.changes import deletions
 from highwater.pipelines.lake.clusters import ClusterInstants, FileCluster, cluster_named
 from highwater.pipelines.lake.delta_commits import Fence, append, replace
@@ -102,8 +102,8 @@ class Anchors:
         known_us = max(row["last_time"] or row["first_time"] or 0 for row in files) + 1
         if not replayed:
             return Anchor("", 0, {}, known_us)
-        there = [run for run in runs_that_hold(self._runs, cluster_id) if run.folds_run in self._with_folds]
-        finals = [(run.final_us(cluster_id) or 0, run) for run in there]
+        there = [run for run in list_valid_runs(self._runs, cluster_id) if run.folds_run in self._with_folds]
+        finals = [(run.find_final(cluster_id) or 0, run) for run in there]
         chosen = max(((us, run) for us, run in finals if us <= closed_us), key=lambda each: each[0], default=None)
         if chosen is None:
             problem = f"has no state of a replay of cluster {cluster_id} from before {instant(closed_us):%Y-%m-%d}"

@@ -71,7 +71,7 @@ BOUNDS: dict[str, Style] = {
     "pipelines/grammars": Style(7.5, 89, 19, 24),
     "pipelines/incidents": Style(6.9, 97, 13, 24),
     "pipelines/inquiry": Style(11.6, 97, 15, 26),
-    "pipelines/kafka": Style(12.1, 88, 24, 28),
+    "pipelines/kafka": Style(0.5, 99, 74, 13),
     "pipelines/lake": Style(7.0, 98, 34, 20),
     "pipelines/messages": Style(4.9, 99, 45, 12),
     "pipelines/metrics": Style(8.5, 99, 6, 9),

@@ -11,8 +11,8 @@ from highwater.pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedInc
 from highwater.pipelines.incidents.kind import ABSENT, FAILED, LAGGING, UNDECIDED, Signature, kind
 from highwater.pipelines.incidents.reasons import best_reason
 from highwater.pipelines.incidents.words import brokers, lasting, listed, listed_some, number, partitions, when
-from highwater.pipelines.kafka.errors import error_name
-from highwater.pipelines.kafka.releases import Version, value_of
+from highwater.pipelines.kafka.errors import name_error
+from highwater.pipelines.kafka.releases import Version, evaluate_rule
 from highwater.pipelines.messages.exceptions import Thrown, cause_of
 
 #: Errors that a client meets as leaders move, and retries at once.
@@ -114,9 +114,9 @@ def failed_produces(facts: Facts) -> Iterable[tuple[str, list[Row]]]:
 
     Clusters without a logged answer have rows of failed appends instead.
     """
-    answered = (row for row in facts.errors if error_name(row["error_code"]) not in _ROUTINE)
+    answered = (row for row in facts.errors if name_error(row["error_code"]) not in _ROUTINE)
     for episode in episodes(answered, "error_code", within_s=_TOGETHER_S):
-        yield error_name(episode.rows[0]["error_code"]), episode.rows
+        yield name_error(episode.rows[0]["error_code"]), episode.rows
     appends = [row for row in facts.remarked(APPEND_FAILED) if row["cluster_id"] not in facts.first_produces]
     of_records = [row for row in appends if row["key"] in _OF_RECORDS]
     of_broker = [row for row in appends if row["key"] not in _OF_RECORDS]
@@ -288,7 +288,7 @@ def clients_throttled(facts: Facts) -> Iterable[LoggedIncident]:
 def _is_held_by_quota(facts: Facts, row: Row) -> bool:
     """Return True if responses waited for a quota: these releases hold them, and lines show one for this client."""
     nodes = [(row["cluster_id"], broker_id) for broker_id in row["broker_ids"]]
-    if not all(value_of(facts.version(node, row["first_time"]), _holds_responses) for node in nodes):
+    if not all(evaluate_rule(facts.version(node, row["first_time"]), _holds_responses) for node in nodes):
         return False
     if any(facts.config(node, key) not in (None, _UNLIMITED) for node in nodes for key in _DEFAULTS):
         return True

@@ -30,10 +30,10 @@ class Numbering(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     #: branch of Apache Kafka by the platform's branch, if the number before the suffix is the platform's
     platform: Mapping[str, str] | None = None
 
-    def branch_of(self, branch: Branch) -> Branch | None:
-        """Return the branch of Apache Kafka of a platform's branch. None if unknown."""
+    def find_branch(self, branch: Branch) -> Branch | None:
+        """Return the branch of Apache Kafka for a branch of the platform. None if unknown."""
         known = (self.platform or {}).get(".".join(map(str, branch)))
-        return None if known is None else _numbers(known)
+        return None if known is None else _parse_numbers(known)
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,13 +41,13 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     numberings: tuple[Numbering, ...]
 
 
-def _numbers(text: str) -> Branch:
+def _parse_numbers(text: str) -> Branch:
     return tuple(map(int, text.split(".")))
 
 
 _TABLE = msgspec.toml.decode(files(__package__).joinpath("numberings.toml").read_bytes(), type=_Table)
 #: Branches of Apache Kafka that were released. A later branch is not known yet.
-BRANCHES: frozenset[Branch] = frozenset(map(_numbers, _TABLE.branches))
+BRANCHES: frozenset[Branch] = frozenset(map(_parse_numbers, _TABLE.branches))
 NUMBERINGS: tuple[Numbering, ...] = _TABLE.numberings
 
 Version = tuple[int, int, int]
@@ -56,8 +56,8 @@ T = TypeVar("T")
 #: Above the last number of any patch release.
 _LAST_PATCH = 999
 _NUMBER = r"(?P<number>0\.\d{1,2}\.\d{1,2}(?:\.\d{1,2})?|[1-9]\.\d{1,2}(?:\.\d{1,2})?+)"
-#: Apache's own ways of going on: of a release or a candidate for one, of a build before it, and of
-#: inter.broker.protocol.version, which names a branch (2.7-IV2, 0.9.0.X). Then others', and whatever is set apart.
+#: Apache's own suffixes: of a release or its candidate, of a build before it, and of inter.broker.protocol.version,
+#: which names a branch (2.7-IV2, 0.9.0.X). The last one is any suffix after a separator.
 _RELEASED, _BEFORE, _BRANCH, _OTHER = r"(?:-rc\d+)?", "-SNAPSHOT", r"(?:-IV\d+|\.X)", r"[.+_-].*"
 _PATTERNS = [
     (re.compile(f"{_NUMBER}(?:{suffix})"), numbering)
@@ -67,44 +67,44 @@ _PATTERNS = [
         (_OTHER, None),
     )
 ]
-#: Longer ones say nothing more.
+#: Characters of a version, at most.
 _TEXT_CHARS_MAX = 100
-#: A broker names its version, its commit and when it began, and in the next call says that it has started
+#: A broker logs its version, its commit and its start time, and in the next call that it has started
 #: (``KafkaServer.startup``, ``KafkaRaftServer.startup``).
 _STARTED_WITHIN_US = 5_000_000
 
 
 @dataclass(frozen=True)
 class Release:
-    """What a logged version is built on.
+    """The release of a logged version.
 
-    A distribution takes fixes of later patch releases over, and a platform's number does not say from which patch
-    release it began: so what is known is a range within a branch.
+    A distribution takes over fixes of later patch releases, and a platform's number does not show its first patch
+    release. So only a range within a branch is known.
     """
 
     text: str  #: as logged
-    name: str  #: of the release, as far as the text tells it: ``2.8.2``, ``2.4``
+    name: str  #: known part of the release: ``2.8.2``, ``2.4``
     oldest: Version  #: the first release that it can be
     newest: Version  #: the last one
     likely: Version  #: the one to predict with
-    vendor: str | None = None  #: whose numbering it is; None of Apache's own, and of a suffix that is not known
+    vendor: str | None = None  #: distribution of the numbering; None for Apache's own and for an unknown suffix
 
     @property
     def title(self) -> str:
-        """Return the release, and in brackets what was logged where that is more."""
+        """Return the name of the release, and the logged text in brackets if it differs."""
         return self.name if self.name == self.text else f"{self.name} ({self.text})"
 
 
 @dataclass(frozen=True)
 class Versioned:
-    """Something that depends on the version of Kafka alone."""
+    """Base of objects that depend on the version of Kafka only."""
 
     version: Version
 
 
 @lru_cache(maxsize=256)
 def release_of(text: str | None) -> Release | None:
-    """Return the release that a version is built on; None where it is of no known release.
+    """Return the release of a logged version. None if unknown.
 
     Args:
         text: as `AppInfoParser` logs it, or a protocol version such as ``2.7-IV2``.
@@ -114,18 +114,18 @@ def release_of(text: str | None) -> Release | None:
     for pattern, numbering in _PATTERNS:
         match = pattern.fullmatch(text)
         if match is not None:
-            return _release(text, match["number"], numbering)
+            return _make_release(text, match["number"], numbering)
     return None
 
 
-def shown(text: str | None) -> str | None:
-    """Return a version for people: ``2.8.2``, ``2.4 (5.4.1-ccs)``, ``unknown (9.9)``; None where none was logged."""
+def format_version(text: str | None) -> str | None:
+    """Return a version for people: ``2.8.2``, ``2.4 (5.4.1-ccs)``, ``unknown (9.9)``. None without a version."""
     release = release_of(text)
     return release.title if release else f"unknown ({text})" if text else None
 
 
-def value_of(text: str | None, rule: Callable[[Version], T]) -> T | None:
-    """Return what a rule says of a version; None for an unknown release, or where its possible releases differ."""
+def evaluate_rule(text: str | None, rule: Callable[[Version], T]) -> T | None:
+    """Return the value of a rule for a version. None for an unknown release, or if its possible releases differ."""
     release = release_of(text)
     if release is None:
         return None
@@ -134,42 +134,42 @@ def value_of(text: str | None, rule: Callable[[Version], T]) -> T | None:
 
 
 def is_named_at_start(named_us: int, started_us: int) -> bool:
-    """Return whether a version named at one instant is that of the broker which says that it has started at another.
+    """Return True if a version named at one instant belongs to a broker that started at another.
 
-    `AppInfoParser` names it for every program, and for every client within a broker.
+    `AppInfoParser` logs the version of every program, and of every client within a broker.
     """
     return 0 <= started_us - named_us <= _STARTED_WITHIN_US
 
 
-def _release(text: str, number: str, numbering: Numbering | None) -> Release | None:
+def _make_release(text: str, number: str, numbering: Numbering | None) -> Release | None:
     numbers = tuple(map(int, number.split(".")))
     branch: Branch | None = numbers[: 2 if numbers[0] else 3]
     vendor = numbering.vendor if numbering is not None else None
     is_platforms = numbering is not None and numbering.platform is not None
     if numbering is not None and numbering.platform is not None:
-        branch = numbering.branch_of(numbers[:2])
+        branch = numbering.find_branch(numbers[:2])
     if branch is None or branch not in BRANCHES:
         return None
     suffix = text.removeprefix(number)
-    first, last = _version(branch, 0), _version(branch, _LAST_PATCH)
+    first, last = _make_version(branch, 0), _make_version(branch, _LAST_PATCH)
     if is_platforms or len(numbers) == len(branch) or re.fullmatch(_BRANCH, suffix):
         # A platform's patch releases follow Apache's, so the newest is nearer.
         name = number if branch == numbers else ".".join(map(str, branch))
         return Release(text, name, first, last, last, vendor)
-    named = _version(branch, numbers[-1])
+    named = _make_version(branch, numbers[-1])
     if re.fullmatch(_BEFORE, suffix):
-        return Release(text, number, _before(named), named, named, vendor)
+        return Release(text, number, _find_previous(named), named, named, vendor)
     return Release(text, number, named, named if re.fullmatch(_RELEASED, suffix) else last, named, vendor)
 
 
-def _version(branch: Branch, patch: int) -> Version:
-    """Return rules have no other one for patch releases before 1.0."""
+def _make_version(branch: Branch, patch: int) -> Version:
+    """Return the version of a branch and a patch number. Before 1.0 rules do not differ by patch release."""
     return (branch[0], branch[1], branch[2] if len(branch) == 3 else patch)
 
 
-def _before(release: Version) -> Version:
-    """Return the release before one, or the first of the branch before."""
+def _find_previous(release: Version) -> Version:
+    """Return the release before one, or the first release of the branch before."""
     major, minor, patch = release
     if patch and major:
         return major, minor, patch - 1
-    return max((first for branch in BRANCHES if (first := _version(branch, 0)) < release), default=release)
+    return max((first for branch in BRANCHES if (first := _make_version(branch, 0)) < release), default=release)

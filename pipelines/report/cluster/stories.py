@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from highwater.pipelines.base.values import iso_utc
-from highwater.pipelines.kafka.errors import error_name
+from highwater.pipelines.kafka.errors import name_error
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report.cluster.parts import Step, Story, StoryPart
 from highwater.pipelines.report.figures import COORDINATOR, PRODUCE, SPLIT, to_ms
@@ -194,7 +194,7 @@ def _steps(
         yield Step(time=iso_utc(row["lowest_time"]), what=what)
     elif row["class_reason"]:
         yield Step(time=iso_utc(row["handled_time"]), what=f"When to answer is unknown: {row['class_reason']}.")
-    codes = ", ".join(error_name(code) for code in row["error_codes"] if code)
+    codes = ", ".join(name_error(code) for code in row["error_codes"] if code)
     answered = f"Answered{f' with {codes}' if codes else ' without error'}: {row['class']}."
     yield (
         with_line(row["completed_time"], answered, line, rows)

@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 
 from highwater.pipelines.base.instants import NEVER_US
 from highwater.pipelines.kafka.controller_rows import NON_EXISTENT
-from highwater.pipelines.kafka.topic_lives import begun_again
+from highwater.pipelines.kafka.topic_lives import find_fallbacks
 from highwater.pipelines.rules.history import FactHistory
 from highwater.pipelines.rules.proofs.own_lines import OWN_ROLES, ROLES
 from highwater.schemas import audit_facts as a
@@ -209,7 +209,7 @@ def _ends_and_creations(history: FactHistory) -> Iterator[Fact]:
         _, *anew = first.values()
         yield from (fact for of_broker in anew for fact in of_broker.values())
     else:
-        yield from begun_again((fact.name, fact) for fact in leaderships)
+        yield from find_fallbacks((fact.name, fact) for fact in leaderships)
 
 
 def _confirmed(lines: Iterable[Fact]) -> Iterator[Fact]:

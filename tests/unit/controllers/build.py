@@ -14,7 +14,7 @@ from highwater.pipelines.kafka.controller_rows import (
     RegistrationRow,
     StateRow,
 )
-from highwater.pipelines.kafka.partition_history import history_of
+from highwater.pipelines.kafka.partition_history import build_history
 from highwater.pipelines.rules.rule import Case
 
 SECOND = 1_000_000
@@ -66,7 +66,7 @@ def handovers(
     changes: Sequence[LeadershipRow] = (),
 ) -> list[FailoverRow]:
     """Fail-overs of the history that rows tell."""
-    return failovers(history_of(states, rows, records, changes), states, events, serving)
+    return failovers(build_history(states, rows, records, changes), states, events, serving)
 
 
 def refs(case: Case) -> list[LineRef]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from highwater.pipelines.controllers.availability import Unavailability, availability
 from highwater.pipelines.controllers.partition_timeline import partition_timeline
 from highwater.pipelines.kafka.controller_rows import COMMITTED, EventRow, LeadershipRow, RecordRow, StateRow
-from highwater.pipelines.kafka.partition_history import history_of
+from highwater.pipelines.kafka.partition_history import build_history
 from tests.unit.controllers.build import SECOND, event, line, only, record, state
 from tests.unit.controllers.histories import applied_rows, kraft_records
 
@@ -29,7 +29,7 @@ def windows(
     states = [row for row in rows if isinstance(row, StateRow)]
     records = [row for row in rows if isinstance(row, RecordRow)]
     roles = [row for row in lines if row not in changes]
-    history = history_of(states, roles, records, changes, kraft)
+    history = build_history(states, roles, records, changes, kraft)
     timeline = partition_timeline(history, roles, states, changes, deleted=deleted)
     return availability(timeline, **{"min_isr_of": two, "kraft": kraft, **more})
 

@@ -14,7 +14,7 @@ from highwater.pipelines.controllers.isr_absences import IsrAbsence, isr_absence
 from highwater.pipelines.controllers.isr_commits import unseen_commits
 from highwater.pipelines.controllers.partition_timeline import partition_timeline
 from highwater.pipelines.kafka.controller_rows import ASKED, COMMITTED, REFUSED, SHRINK_ASKED, LeadershipRow
-from highwater.pipelines.kafka.partition_history import history_of
+from highwater.pipelines.kafka.partition_history import build_history
 from tests.unit.controllers.build import SECOND, line, ref
 
 REPLICAS = (1, 2, 3)
@@ -168,7 +168,7 @@ def true_absences(ticks: list[Tick]) -> set[tuple[int, int, int | None, str | No
 
 def absences_of(cluster: Cluster) -> list[IsrAbsence]:
     def history(unseen: list[LeadershipRow]):  # type: ignore[no-untyped-def]
-        return history_of((), cluster.rows, (), cluster.changes, kraft=cluster.is_seen, unseen=unseen)
+        return build_history((), cluster.rows, (), cluster.changes, kraft=cluster.is_seen, unseen=unseen)
 
     commits = unseen_commits(history([]), cluster.changes, lambda broker_id, time_us: not cluster.is_seen)
     return isr_absences(partition_timeline(history(commits), cluster.rows, (), cluster.changes, commits))
@@ -225,7 +225,7 @@ def test_without_states_proposals_and_leaders_that_start_are_all_there_is() -> N
         line(7 * SECOND, REFUSED, 1, leader=1),
     ]
     rows = [line(9 * SECOND, "leader_start", 2, leader=2, leader_epoch=4)]
-    history = history_of((), rows, (), changes)
+    history = build_history((), rows, (), changes)
     commits = unseen_commits(history, changes, lambda broker_id, time_us: True)
     (absence,) = isr_absences(partition_timeline(history, rows, (), changes, commits))
     assert (absence.replica_id, absence.left_time_us, absence.back_time_us) == (2, 5 * SECOND, 9 * SECOND)
@@ -246,7 +246,7 @@ def test_a_replica_whose_log_is_deleted_is_away_no_longer() -> None:
 def test_a_leader_that_is_replaced_without_earlier_lines_was_in_sync() -> None:
     start = {"leader": 2, "leader_epoch": 7, "partition_epoch": 9, "isr": (2, 3), "previous_leader": 1}
     rows = [line(SECOND, "leader_start", 2, **start)]
-    (absence,) = isr_absences(partition_timeline(history_of((), rows, kraft=True), rows))
+    (absence,) = isr_absences(partition_timeline(build_history((), rows, kraft=True), rows))
     assert (absence.replica_id, absence.left_time_us, absence.made_by) == (1, SECOND, "controller")
 
 
@@ -256,7 +256,7 @@ def test_a_proposal_shows_who_was_in_sync_where_no_state_before_it_is_there() ->
         line(SECOND, SHRINK_ASKED, 1, leader=1, isr=(1, 2), previous_isr=(1, 2, 3), ref=ref(1)),
         line(SECOND, COMMITTED, 1, **committed, ref=ref(2)),
     ]
-    (absence,) = isr_absences(partition_timeline(history_of((), (), (), changes, kraft=True), changes=changes))
+    (absence,) = isr_absences(partition_timeline(build_history((), (), (), changes, kraft=True), changes=changes))
     assert (absence.replica_id, absence.left_time_us, absence.made_by) == (3, SECOND, "leader")
 
 

@@ -21,7 +21,7 @@ from highwater.pipelines.kafka.controller_rows import (
     LeadershipRow,
     StateRow,
 )
-from highwater.pipelines.kafka.partition_history import history_of
+from highwater.pipelines.kafka.partition_history import build_history
 from tests.unit.controllers.build import SECOND, event, line, record, ref, state
 from tests.unit.controllers.histories import applied_rows
 
@@ -42,10 +42,10 @@ def spans(*rows: Any, kraft: bool = False, writes_at_once: bool = False) -> list
     records = [row for row in rows if type(row).__name__ == "RecordRow"]
     deleted = [row for row in rows if isinstance(row, EventRow)]
     given = {"kraft": kraft, "deleted_us": [row.time_us for row in deleted]}
-    history = history_of(states, roles, records, changes, **given)
+    history = build_history(states, roles, records, changes, **given)
     commits = unseen_commits(history, changes, lambda broker_id, time_us: writes_at_once)
     if commits:
-        history = history_of(states, roles, records, changes, unseen=commits, **given)
+        history = build_history(states, roles, records, changes, unseen=commits, **given)
     return partition_timeline(history, roles, states, changes, commits, deleted)
 
 

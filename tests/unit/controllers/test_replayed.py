@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from highwater.pipelines.kafka.replayed import as_they_happened, is_past, start_ups
+from highwater.pipelines.kafka.replayed import drop_past, is_past, start_ups
 
 LIVES = [
     ("c", 2, 100, "starting"),
@@ -52,4 +52,4 @@ def test_rows_of_a_lake() -> None:
         {"cluster_id": "c", "broker_id": 2, "time": time_us, "event": "broker_fenced", "detail": REPLAYED}
         for time_us in (150, 300)
     ]
-    assert [row["time"] for row in as_they_happened(rows, lifecycle)] == [300]
+    assert [row["time"] for row in drop_past(rows, lifecycle)] == [300]

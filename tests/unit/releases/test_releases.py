@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.kafka.releases import BRANCHES, NUMBERINGS, release_of, shown, value_of
+from highwater.pipelines.kafka.releases import BRANCHES, NUMBERINGS, evaluate_rule, format_version, release_of
 from tests.bench import inputs
 
 #: Apache's own numbers of three, of every branch.
@@ -38,7 +38,7 @@ def test_each_distribution_is_read_as_the_release_that_it_is_built_on(text: str,
     ],
 )
 def test_other_spellings(text: str, title: str):
-    assert shown(text) == title
+    assert format_version(text) == title
 
 
 @pytest.mark.parametrize(
@@ -50,13 +50,13 @@ def test_other_spellings(text: str, title: str):
 )
 def test_a_version_of_no_known_release_is_unknown(text: str):
     assert release_of(text) is None
-    assert shown(text) == f"unknown ({text})"
-    assert value_of(text, lambda version: version > (0, 0, 0)) is None
+    assert format_version(text) == f"unknown ({text})"
+    assert evaluate_rule(text, lambda version: version > (0, 0, 0)) is None
 
 
 @pytest.mark.parametrize("text", [None, ""])
 def test_no_version_is_none(text: str | None):
-    assert (release_of(text), shown(text)) == (None, None)
+    assert (release_of(text), format_version(text)) == (None, None)
 
 
 @pytest.mark.parametrize("suffix", ["-ccs", "-ce", "-18-ce"])
@@ -67,7 +67,7 @@ def test_each_platform_of_confluent_is_of_one_branch(suffix: str):
     apache = ["0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", *(f"2.{minor}" for minor in range(9))]
     apache += [*(f"3.{minor}" for minor in range(10)), *(f"4.{minor}" for minor in range(5))]
     for platform, branch in zip(platforms, apache, strict=True):
-        assert shown(f"{platform}.1{suffix}") == f"{branch} ({platform}.1{suffix})"
+        assert format_version(f"{platform}.1{suffix}") == f"{branch} ({platform}.1{suffix})"
 
 
 @pytest.mark.parametrize(
@@ -75,17 +75,17 @@ def test_each_platform_of_confluent_is_of_one_branch(suffix: str):
     [("3.4.0", True), ("3.4.1", False), ("7.4.1-ccs", None), ("7.3.1-ccs", True), ("7.5.0-ccs", False), ("5.4", None)],
 )
 def test_a_platforms_number_does_not_tell_what_patch_releases_changed(text: str, expected: bool | None):
-    assert value_of(text, lambda version: (2, 8, 0) <= version < (3, 4, 1)) is expected
+    assert evaluate_rule(text, lambda version: (2, 8, 0) <= version < (3, 4, 1)) is expected
 
 
 def test_a_distribution_may_have_taken_over_what_a_later_patch_release_fixed():
-    assert value_of("2.0.0.3.1.4.0-315", lambda version: version >= (2, 0, 1)) is None
-    assert value_of("2.7.2.redhat-00005", lambda version: version >= (2, 7, 2)) is True
+    assert evaluate_rule("2.0.0.3.1.4.0-315", lambda version: version >= (2, 0, 1)) is None
+    assert evaluate_rule("2.7.2.redhat-00005", lambda version: version >= (2, 7, 2)) is True
 
 
 def test_a_build_before_a_release_may_lack_what_is_new_in_it():
-    assert value_of("2.8.0-SNAPSHOT", lambda version: version >= (2, 8, 0)) is None
-    assert value_of("2.8.2-SNAPSHOT", lambda version: (2, 7, 0) <= version < (3, 1, 0)) is True
+    assert evaluate_rule("2.8.0-SNAPSHOT", lambda version: version >= (2, 8, 0)) is None
+    assert evaluate_rule("2.8.2-SNAPSHOT", lambda version: (2, 7, 0) <= version < (3, 1, 0)) is True
 
 
 @given(number=st.sampled_from(RELEASES), suffix=st.from_regex(r"[-.+_][\w.-]{0,20}", fullmatch=True))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from highwater.pipelines.kafka.context import APPEND_LINGER, BROKER, GROUP_PROTOCOLS, ConfigLine, contexts_of
+from highwater.pipelines.kafka.context import APPEND_LINGER, BROKER, GROUP_PROTOCOLS, ConfigLine, build_contexts
 from highwater.pipelines.replay import outcome as o
 from highwater.pipelines.replay.wakes import BATCH, CHECK, Wake
 from highwater.schemas.events import Event
@@ -59,7 +59,7 @@ def test_its_thread_may_be_busy_and_followers_tell_until_when():
     ],
 )
 def test_whose_coordinator_gathers(version: str, told: dict[str, str], expected: int | None):
-    contexts = contexts_of({("c", 1): ((0, version),)}, {("c", 1): [ConfigLine(0, BROKER, None, told)]}, 0)
+    contexts = build_contexts({("c", 1): ((0, version),)}, {("c", 1): [ConfigLine(0, BROKER, None, told)]}, 0)
     assert contexts.of("c", 1, GROUP_TOPIC).append_linger_ms == expected
     assert contexts.of("c", 1, "orders").append_linger_ms is None
 

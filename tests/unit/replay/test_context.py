@@ -21,14 +21,14 @@ from highwater.pipelines.kafka.context import (
     TRANSACTIONS_PARTITIONS,
     ConfigLine,
     Contexts,
-    contexts_of,
+    build_contexts,
 )
 
 KEY = ("c", 1, MIN_ISR)
 
 
 def told(*lines: ConfigLine) -> Contexts:
-    return contexts_of({}, {("c", 1): lines}, 0)
+    return build_contexts({}, {("c", 1): lines}, 0)
 
 
 def line(time_us: int, scope: str, entity: str | None = None, **values: str) -> ConfigLine:
@@ -39,7 +39,7 @@ def line(time_us: int, scope: str, entity: str | None = None, **values: str) -> 
 
 
 def minimum(contexts: Contexts, *times_us: int, topic: str = "orders") -> list[int]:
-    return [contexts.of("c", 1, topic).min_isr_at(time_us) for time_us in times_us]
+    return [contexts.of("c", 1, topic).find_min_isr(time_us) for time_us in times_us]
 
 
 def test_the_brokers_value_holds_until_the_topic_gets_its_own_and_again_when_it_is_removed():
@@ -95,7 +95,7 @@ def test_a_restart_reads_the_static_values_again():
         line(100, STARTED, "zookeeper"),
         line(101, BROKER, **{LAG_TIME_MAX: "6000"}),
     )
-    assert contexts.lag_times_max_us("c", 1) == ((0, 8_000_000), (101, 6_000_000))
+    assert contexts.list_lag_times("c", 1) == ((0, 8_000_000), (101, 6_000_000))
     assert contexts.of("c", 1, "orders").lag_time_max_us == 6_000_000
 
 
@@ -160,14 +160,14 @@ def test_settings_are_the_last_values_told():
 
 def test_the_first_count_told_is_that_of_a_topic_made_by_it():
     dumps = [ConfigLine(at, BROKER, None, {OFFSETS_PARTITIONS: count}) for at, count in ((1, "25"), (9, "100"))]
-    contexts = contexts_of({}, {("c", 1): dumps, ("c", 2): [], ("d", 1): dumps[1:], ("d", 2): dumps[:1]}, 0)
-    assert contexts.first_counts(OFFSETS_PARTITIONS) == {"c": 25, "d": 100}
-    assert contexts.first_counts(REPLICA_FETCHERS) == {}
+    contexts = build_contexts({}, {("c", 1): dumps, ("c", 2): [], ("d", 1): dumps[1:], ("d", 2): dumps[:1]}, 0)
+    assert contexts.list_first_counts(OFFSETS_PARTITIONS) == {"c": 25, "d": 100}
+    assert contexts.list_first_counts(REPLICA_FETCHERS) == {}
 
 
 def test_where_no_line_tells_the_version_that_of_the_protocol_is_predicted_with():
     dump = ConfigLine(5, BROKER, None, {PROTOCOL_VERSION: "0.10.0-IV1"})
-    contexts = contexts_of({("c", 2): ((0, "0.10.2.2"),)}, {("c", 1): [dump], ("c", 2): [dump]}, 0)
+    contexts = build_contexts({("c", 2): ((0, "0.10.2.2"),)}, {("c", 1): [dump], ("c", 2): [dump]}, 0)
     assert contexts.likely_versions == {("c", 1): "0.10.0-IV1", ("c", 2): "0.10.2.2"}
     assert contexts.of("c", 1, "t").rules.version == (0, 10, 0)
     assert ("c", 1) not in contexts.versions
@@ -189,23 +189,23 @@ def test_what_keys_a_whole_dump_has_tells_a_release_that_no_line_names():
     # Cut off, it may have had any key; and a line that names the version is the better one.
     assert told(ConfigLine(5, BROKER, "1", {PROTOCOL_VERSION: "0.10.0-IV1"})).versions == {}
     lines = {("c", 1): [ConfigLine(5, BROKER, "1", old)]}
-    assert contexts_of({("c", 1): ((0, "0.9.0.1"),)}, lines, 0).versions == {("c", 1): "0.9.0.1"}
+    assert build_contexts({("c", 1): ((0, "0.9.0.1"),)}, lines, 0).versions == {("c", 1): "0.9.0.1"}
 
 
 def test_a_broker_that_was_upgraded_ran_each_version_from_its_start_on():
-    contexts = contexts_of({("c", 1): ((100, "2.3.1"), (500, "2.8.2"))}, {}, 0)
+    contexts = build_contexts({("c", 1): ((100, "2.3.1"), (500, "2.8.2"))}, {}, 0)
     assert contexts.versions == {("c", 1): "2.8.2"}
-    assert [contexts.version_at(("c", 1), time_us) for time_us in (50, 100, 499, 500)] == [
+    assert [contexts.find_version(("c", 1), time_us) for time_us in (50, 100, 499, 500)] == [
         *(None, "2.3.1", "2.3.1", "2.8.2")
     ]
-    assert contexts.version_at(("c", 2), 50) is None
+    assert contexts.find_version(("c", 2), 50) is None
     assert contexts.eras == {("c", 1): ((0, "2.3.1"), (500, "2.8.2"))}
     assert contexts.spans(lambda rules: rules.version < (2, 4, 0)) == {("c", 1): [(0, 500)]}
     assert contexts.spans(lambda rules: rules.version > (3, 0, 0)) == {}
 
 
 def test_a_start_as_the_same_version_begins_no_era():
-    contexts = contexts_of({("c", 1): ((100, "2.8.2"), (500, "2.8.2"), (900, "3.0.0"), (950, "3.0.0"))}, {}, 0)
+    contexts = build_contexts({("c", 1): ((100, "2.8.2"), (500, "2.8.2"), (900, "3.0.0"), (950, "3.0.0"))}, {}, 0)
     assert contexts.eras == {("c", 1): ((0, "2.8.2"), (900, "3.0.0"))}
     assert Contexts({("c", 2): "4.0.0"}).eras == {("c", 2): ((0, "4.0.0"),)}
 
@@ -232,7 +232,7 @@ def test_an_override_from_before_the_logs_begin_is_unknown(
     assert tuple(contexts.min_isr("c", "orders", 1, at, None) for at in (60, 95)) == tuple(
         None if text is None else int(text) for text in known
     )
-    beside = contexts_of({}, {("c", 1): lines, ("c", 2): [line(0, BROKER, min_isr="2")]}, 0)
+    beside = build_contexts({}, {("c", 1): lines, ("c", 2): [line(0, BROKER, min_isr="2")]}, 0)
     assert beside.min_isr("c", "orders", 2, 95, None) == (None if not contexts.listed_us else beside_of(lines))
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater.pipelines.grammars.coordinator_bodies import SHARE_STATE_APIS
-from highwater.pipelines.kafka.connections import remote_host
+from highwater.pipelines.kafka.connections import parse_remote_host
 from highwater.pipelines.kafka.context import (
     OFFSETS_PARTITIONS,
     SHARE_STATES_PARTITIONS,
@@ -116,7 +116,7 @@ def test_the_partition_of_an_id_is_that_of_its_hash(text: str, cluster_id: str):
     ],
 )
 def test_the_clients_host_stands_in_the_connection(connection: str | None, host: str):
-    assert remote_host(connection) == host
+    assert parse_remote_host(connection) == host
 
 
 def test_states_of_a_share_groups_partitions_go_where_each_of_them_hashes_to():

@@ -16,8 +16,8 @@ from highwater.pipelines.kafka.future_logs import (
     PROMOTED,
     FutureLog,
     FutureLogLine,
-    future_logs_of,
-    of_replicas,
+    drop_future_logs,
+    find_future_logs,
 )
 
 REPLICA = ("c", 1, "t", 0)
@@ -31,7 +31,7 @@ def event(at: int, kind: str, log_dir: str | None = "/d2") -> FutureLogLine:
 
 
 def spans(*events: FutureLogLine) -> list[tuple[str | None, int, int]]:
-    logs = future_logs_of(events).get(REPLICA, ())
+    logs = find_future_logs(events).get(REPLICA, ())
     return [(log.log_dir, (log.since_us - NOW) // SECOND, (log.until_us - NOW) // SECOND) for log in logs]
 
 
@@ -52,7 +52,7 @@ def rows(*lines: tuple[int, str | None, str], replica: tuple[str, int, str, int]
 
 
 def kept(batch: pa.RecordBatch, *events: FutureLogLine) -> list[int]:
-    left = of_replicas(batch, future_logs_of(events))
+    left = drop_future_logs(batch, find_future_logs(events))
     return [int(at.timestamp()) - NOW // SECOND for at in left.column("time").to_pylist()]
 
 
@@ -67,12 +67,12 @@ def test_it_outlives_a_restart() -> None:
 def test_of_a_move_whose_beginning_is_not_logged_the_promotion_tells_the_directory() -> None:
     """2.3 and earlier name the directory of a new log, and not whether it is a future one."""
     assert spans(event(20, COPYING, None), event(29, PROMOTED)) == [("/d2", 15, 29)]
-    (only,) = future_logs_of([event(29, PROMOTED)])[REPLICA]
+    (only,) = find_future_logs([event(29, PROMOTED)])[REPLICA]
     assert only == FutureLog("/d2", 0, NOW + 29 * SECOND)
 
 
 def test_a_move_that_is_given_up_ends_with_its_log_and_not_with_another() -> None:
-    (log,) = future_logs_of([event(1, CREATED), event(5, DELETED)])[REPLICA]
+    (log,) = find_future_logs([event(1, CREATED), event(5, DELETED)])[REPLICA]
     assert log.until_us == NOW + 5 * SECOND + 1, "the line that says so is about it"
     assert spans(event(1, CREATED), event(5, DELETED, "/d1"))[0][2] > 10**9
     assert spans(event(5, DELETED)) == []
@@ -92,7 +92,9 @@ def test_a_log_that_is_made_ready_meanwhile_is_the_future_one() -> None:
 def test_where_the_directory_is_not_known_a_line_that_names_one_proves_nothing() -> None:
     lines = rows((6, "/d1", "log"), (6, "/d2", "log"), (6, None, "fetcher"))
     assert kept(lines, event(8, COPYING, None)) == [6]
-    assert of_replicas(lines, future_logs_of([event(8, COPYING, None)])).column("source").to_pylist() == ["fetcher"]
+    assert drop_future_logs(lines, find_future_logs([event(8, COPYING, None)])).column("source").to_pylist() == [
+        "fetcher"
+    ]
 
 
 def test_other_replicas_are_not_moved() -> None:
@@ -111,6 +113,6 @@ def test_other_replicas_are_not_moved() -> None:
     )
 )
 def test_spans_follow_each_other(events: list[FutureLogLine]) -> None:
-    logs = future_logs_of(events).get(REPLICA, ())
+    logs = find_future_logs(events).get(REPLICA, ())
     assert all(log.since_us <= log.until_us for log in logs)
     assert all(a.until_us <= b.since_us for a, b in pairwise(logs))

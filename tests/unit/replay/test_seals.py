@@ -153,35 +153,38 @@ def days(*sealed_s: int, late: int | None = None) -> list[s.StoredRun]:
 
 def test_of_each_day_the_first_run_stays_and_the_last_ones_do():
     runs = days(DAY + 1, DAY + 2, 2 * DAY + 1, 2 * DAY + 2, 2 * DAY + 3, 2 * DAY + 4)
-    assert s.runs_to_keep(runs, {}, 2, 0) == {1, 3, 5, 6}
+    assert s.select_kept_runs(runs, {}, 2, 0) == {1, 3, 5, 6}
 
 
 def test_of_each_of_the_last_hours_the_first_run_stays():
     runs = days(DAY + 1, DAY + 3600, DAY + 3700, DAY + 7200, DAY + 7300, DAY + 7400)
-    assert s.runs_to_keep(runs, {}, 1, 1) == {1, 4, 6}
-    assert s.runs_to_keep(runs, {}, 1, 2) == {1, 2, 4, 6}
+    assert s.select_kept_runs(runs, {}, 1, 1) == {1, 4, 6}
+    assert s.select_kept_runs(runs, {}, 1, 2) == {1, 2, 4, 6}
 
 
 def test_a_day_whose_first_run_a_late_file_has_changed_has_another_one():
     runs = days(DAY + 1, 2 * DAY + 1, 2 * DAY + 2, 2 * DAY + 3, 2 * DAY + 4, late=3)
-    assert [kept.number for kept in s.runs_that_hold(runs, "c")] == [5, 4, 3]
-    assert s.runs_to_keep(runs, {}, 1, 0) == {3, 5}
+    assert [kept.number for kept in s.list_valid_runs(runs, "c")] == [5, 4, 3]
+    assert s.select_kept_runs(runs, {}, 1, 0) == {3, 5}
 
 
 def test_nothing_stays_of_before_the_run_that_a_replay_begins_with_once_days_were_dropped():
     runs = days(DAY + 1, 2 * DAY + 1, 2 * DAY + 2, 3 * DAY + 1, 3 * DAY + 2)
-    assert s.runs_to_keep(runs, {"c": 3}, 1, 0) == {3, 4, 5}
+    assert s.select_kept_runs(runs, {"c": 3}, 1, 0) == {3, 4, 5}
 
 
 def test_the_folds_stay_that_the_run_went_on_with_before_which_days_were_dropped():
     *later, run, before = days(DAY + 1, 2 * DAY + 1, 2 * DAY + 2, 3 * DAY + 1)[:4]
     rules_alone = replace(run, folds_run=before.number)
-    assert s.runs_to_keep([*later, rules_alone, before], {"c": run.number}, 1, 0) >= {before.number, later[0].number}
+    assert s.select_kept_runs([*later, rules_alone, before], {"c": run.number}, 1, 0) >= {
+        before.number,
+        later[0].number,
+    }
 
 
 def test_a_run_that_left_no_folds_keeps_those_that_it_went_on_with():
     runs = [replace(run(3, (ONE, seal(9))), folds_run=2), run(2, (ONE, seal(9)))]
-    assert s.runs_to_keep(runs, {}, 1, 0) == {2}
+    assert s.select_kept_runs(runs, {}, 1, 0) == {2}
 
 
 @given(st.lists(st.integers(0, 10_000), min_size=1, max_size=6), st.integers(0, 10_000))
@@ -194,7 +197,7 @@ def test_nothing_that_came_lies_before_the_seal_that_is_gone_on_from(sealed_s: l
 @given(st.integers(0, 1 << 50), st.integers(10, 3600), st.none() | st.integers(0, 1 << 50))
 def test_a_seal_lies_on_a_whole_second_and_never_steps_back(last_us: int, lag_s: int, since_s: int | None):
     since_us = None if since_s is None else since_s * SECOND
-    found = s.seal_us(last_us, lag_s * SECOND, since_us)
+    found = s.compute_seal_us(last_us, lag_s * SECOND, since_us)
     assert found % SECOND == 0
     assert found <= last_us - lag_s * SECOND or found == since_us
     assert since_us is None or found >= since_us

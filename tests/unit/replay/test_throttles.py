@@ -15,7 +15,7 @@ from highwater.pipelines.kafka.context import (
     THROTTLED_LEADERS,
     TOPIC,
     ConfigLine,
-    contexts_of,
+    build_contexts,
 )
 from highwater.pipelines.replay.judge import LATE, Tolerances
 from highwater.pipelines.replay.late import BROKER as LATE_BROKER
@@ -26,7 +26,7 @@ from highwater.schemas.gold import DELAYED_OPERATIONS
 BROKER = ("c", 1)
 SECOND = 1_000_000
 LIMITS = Tolerances(5_000, 100_000)
-CONTEXTS = contexts_of(
+CONTEXTS = build_contexts(
     {BROKER: ((0, "3.8.1"),)},
     {
         BROKER: [

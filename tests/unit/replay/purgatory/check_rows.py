@@ -36,7 +36,7 @@ from highwater.pipelines.base.arrow_rows import (
     when,
 )
 from highwater.pipelines.base.blobs import Batches
-from highwater.pipelines.kafka.context import History, value_at
+from highwater.pipelines.kafka.context import History, find_value
 from highwater.schemas import silver
 from highwater.schemas.fields import Int, Long, spark_types
 from tests.log_tables import LogTables, file_row
@@ -206,7 +206,7 @@ def _in_order(rows: Iterable[LogRow], alone: Sequence[int]) -> Iterator[CheckLin
 def checked(eras: History, lines: Iterable[CheckLine]) -> Iterator[CheckedProduce]:
     """Check produces by the lines of a log, in its order. No produce waits through an upgrade of its broker."""
     later = deque(era for era in eras if era[0] > 0)
-    checker = PurgatoryChecker(rules_for(value_at(eras, 0)))
+    checker = PurgatoryChecker(rules_for(find_value(eras, 0)))
     for line in lines:
         while later and line.time_us >= later[0][0]:
             yield from checker.finish()
