@@ -146,7 +146,7 @@ def _near(time: float, times: Iterable[float]) -> bool:
 
 def _controllers(faults: Sequence[Mapping[str, Any]], seen: Seen) -> Iterator[str]:
     for fault in faults:
-        if "controller" not in fault.get("role", ""):
+        if "controller" not in (fault.get("role") or ""):
             continue
         before = [broker for time, broker in seen.elected if time < fault["t"]]
         active = before[-1] if before else None
