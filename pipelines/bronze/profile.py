@@ -23,6 +23,7 @@ from highwater.pipelines.bronze.repeated_hour import Passage
 from highwater.pipelines.bronze.source import BOM, SAMPLE_BYTES, Readable, Source, not_text
 from highwater.pipelines.bronze.streams import OTHER_LINES, id_of, path_of
 from highwater.pipelines.bronze.wrappers.recognise import Recognised, layout_named, recognise
+from highwater.pipelines.bronze.wrappers.sections import SECTIONS
 from highwater.pipelines.messages.exceptions import cause_of, most_specific
 from highwater.pipelines.storage.store import open_file
 
@@ -141,7 +142,7 @@ def profile(
     if range_bytes is not None and source.is_as_stored:
         is_wrapped = layout is not None and layout.unwrap is not None
         cutter = RangeCutter(range_bytes) if is_wrapped else StartCutter(layout, range_bytes)
-    if layout is not None and layout.order:
+    if layout is not None and (layout.order or layout.pieces.startswith(SECTIONS)):
         cutter = None
     if why is None:
         content = changes.tap(chain(first, blocks))
@@ -201,7 +202,18 @@ def profile(
                 profiled, line_count=0, record_count=0, kafka_records=0, readable=False, problem=OF_CLIENT
             )
         made.append(profiled)
-    return made
+    # Lines of a source that is left out are stored with those of other programs.
+    left_out = [parts[item.source] for item in made if item.source and item.problem == OF_CLIENT]
+    return [
+        replace(
+            item,
+            line_count=item.line_count + sum(part.lines for part in left_out),
+            record_count=item.record_count + sum(part.records for part in left_out),
+        )
+        if item.source == OTHER_LINES
+        else item
+        for item in made
+    ]
 
 
 def _problem(

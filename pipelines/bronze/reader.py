@@ -37,7 +37,7 @@ from highwater.pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor,
 from highwater.pipelines.bronze.ranges import RangeCutter
 from highwater.pipelines.bronze.record_ends import FAR_BYTES, LAST_BYTES, RecordEnds, can_hold_value
 from highwater.pipelines.bronze.wrappers.order import BY_TIME, LINES_BACKWARDS, Entry, sorted_entries
-from highwater.pipelines.bronze.wrappers.pieces import DOCUMENT, LineSplitter, Piece, split
+from highwater.pipelines.bronze.wrappers.pieces import LineSplitter, Piece, is_within_text, split
 from highwater.pipelines.bronze.wrappers.remarks import is_behind, is_remark, is_text_of_others
 from highwater.pipelines.bronze.wrappers.step import source_of
 from highwater.pipelines.kafka.raw_record import BINARY, FOREIGN, HALF_LINE, NO_LAYOUT, OVERSIZED, RawRecord
@@ -496,7 +496,7 @@ class _Reader:
         A damaged line of the log's own may have lost its frame, and still has its time. An object of a container may
         be about the container.
         """
-        if line.name is None and self._layout is not None and self._layout.pieces.startswith(DOCUMENT):
+        if line.name is None and self._layout is not None and is_within_text(self._layout):
             return not has_anchor(line.text)
         if names_kafka(line.text) or is_remark(line.text):
             return False

@@ -3,7 +3,8 @@
 --
 -- Of a log that has grown, only what follows the known part is stored under its new id: its first stored line tells how
 -- many lines came before it, but not how many records, so their number is not compared then. In a file of several
--- sources lines of others stand before it, too: what is missing is the known part, if the file has grown.
+-- sources lines of others stand before it, too: what is missing is the known part, if the file has grown. The signs that
+-- open a document count as no lines, so its first record may be on a later line although every line is stored.
 
 -- query logs
 WITH stored AS (
@@ -20,7 +21,7 @@ WITH stored AS (
            coalesce(records, 0)::BIGINT AS stored_records,
            coalesce(counted, 0)::BIGINT AS counted_records,
            coalesce(lines, 0)::BIGINT AS lines_stored,
-           CASE WHEN is_of_source THEN greatest(line_count - lines_stored, 0)
+           CASE WHEN is_of_source OR lines_stored = line_count THEN greatest(line_count - lines_stored, 0)
                 ELSE coalesce(first_line, 1) - 1 END AS lines_before
     FROM logs LEFT JOIN stored USING (file_id) WHERE record_count > 0
 )

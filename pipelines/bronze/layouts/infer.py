@@ -55,6 +55,8 @@ _BRACKETS = {b"[": rb"\[([^\]\n]*)\]", b"(": rb"\(([^()\n]*+(?:\([^()\n]*+\)[^()
 _BRACKET_AT = {sign: re.compile(pattern) for sign, pattern in _BRACKETS.items()} | {b"{": re.compile(rb"\{([^}\n]*)\}")}
 _CLASS_AT = re.compile(rb"(?:[a-z_]\w*\.)*[A-Z]\w{3,}")
 _WORD_AT = re.compile(rb"[^\s|]*")
+#: The caller's method, behind a logger and before the message.
+_METHOD_AT = re.compile(rb"(?:[a-z$][\w$]*|<init>|<clinit>)(?=(?:\(\))? ?[-:|] )")
 _SIGNS = b"-|:;,/>~*=#])}"
 #: Brackets, names and signs at the end of a line, from the right.
 _LAST_BRACKET = re.compile(rb"[ ]?(?:\[([^\[\]\n]*)\]|\(([^()\n]*)\)|<([^<>\n]*)>|\{([^{}\n]*)\})\Z")
@@ -166,6 +168,8 @@ def is_plain_kafka(lines: Sequence[bytes]) -> bool:
     heads = [head for line in starts if (head := parse(line)) is not None]
     if not starts or len(heads) < FIT_SHARE * len(starts):
         return False
+    if sum(1 for line in starts for _ in layout.start.finditer(line)) >= 2 * len(starts):
+        return False  # the line ends are lost
     if len(lines) > len(starts):
         others = [line for line in lines if not layout.start.match(line) and line[:1] not in b"\t "]
         if _OTHERS_MAX * len(starts) < sum(CONTINUATION.match(line) is None for line in others):
@@ -383,6 +387,9 @@ def _fields(pattern: str, rests: list[bytes], left: int) -> Iterator[str]:
     if len(first) == 1 and (sign := next(iter(first))) in _BRACKET_AT and (matches := _all(_BRACKET_AT[sign], rests)):
         yield from _bracket(pattern, sign.decode(), rests, matches, left)
         return
+    if has_level and has_logger and (matches := _all(_METHOD_AT, rests)):
+        after = [text[match.end() :] for text, match in zip(rests, matches, strict=True)]
+        yield from _walk(pattern + "%X", after, left - 1)
     if b"[" in first or any(bare_context(rest[:_TIME_WITHIN].decode(errors="replace"))[1] for rest in rests):
         return  # a message begins: no field has what some of Kafka's begin with
     if not has_logger and (matches := _all(_NAME_AT, rests)):
@@ -437,8 +444,7 @@ def _all(pattern: re.Pattern[bytes], rests: Iterable[bytes]) -> list[re.Match[by
 
 def _spread(items: list[tuple[bytes, Spelled]]) -> list[tuple[bytes, Spelled]]:
     """At most `TRIED` of them, from everywhere."""
-    step = max(1, len(items) // TRIED)
-    return items[::step][:TRIED]
+    return items[:: max(1, -(-len(items) // TRIED))]
 
 
 def tried(pattern: str, lines: Sequence[bytes]) -> Inferred:
@@ -456,7 +462,7 @@ def scored(layout: Layout, lines: Sequence[bytes], most: int = TRIED) -> Inferre
     Args:
         most: number of lines that are tried.
     """
-    some = lines[:: max(1, len(lines) // most)][:most]
+    some = lines[:: max(1, -(-len(lines) // most))]
     parse = layout.parser(UTC)
     fitting = [head for line in some if (head := parse(line)) is not None]
     if not fitting or len(fitting) < FIT_SHARE * len(some):

@@ -34,6 +34,12 @@ _DATE = (
 )
 #: A moment anywhere in a line: a date, what stands between, and a time of day.
 MOMENT = re.compile(rb"(?<![\w.:/-])(?:" + _DATE + rb"(?P<between>T|_|:|,? {1,2}| at | - | @ ))?" + _CLOCK)
+#: Matches a time in any form.
+TIME = (
+    rb"(?:"
+    + re.sub(rb"\?P<\w+>", b"?:", MOMENT.pattern).replace(rb"(?P=sign)", rb"[-/.]").replace(rb"(?P=named)", rb"[ /-]")
+    + rb"|\d{9,19}(?:\.\d{1,9})?)"
+)
 _EPOCH = re.compile(rb"(?P<seconds>1\d{9})(?:(?P<millis>\d{3})|(?P<part>\.\d{3,6}))?(?![\w.])")
 
 NO_DATE = "its times have no date (such as 15:33:21): log with a date in the pattern, as %d{ISO8601} has it"

@@ -22,7 +22,7 @@ from highwater.pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor,
 from highwater.pipelines.bronze.layouts.loggers import is_kafka
 from highwater.pipelines.bronze.layouts.patterns import LEVEL_ALIASES
 from highwater.pipelines.bronze.layouts.structured import object_at
-from highwater.pipelines.bronze.layouts.times import MOMENT, spelled
+from highwater.pipelines.bronze.layouts.times import TIME, spelled
 from highwater.pipelines.bronze.wrappers.labels import is_one_each, label_column
 from highwater.pipelines.bronze.wrappers.step import OF_SOURCE, Step
 
@@ -46,6 +46,8 @@ _PIECE = re.compile(
     rb"(?P<space>[ \t\xa0]+)|(?P<bracket>\[[^\[\]\n]*\]|\{[^{}\n]*\}|\([^()\n]*\)|<[^<>\n]*>|\"[^\"\n]*\")"
     rb"|(?P<word>[^\s\[\](){}<>\"|:;,=]+)|(?P<sign>.)"
 )
+#: Signs that no word of a pattern with more fields than these has.
+_SIGNS, _FIELDS_MAX = frozenset('[](){}<>"|:;,='), 8
 _COARSE = re.compile(rb"(?P<space>[ \t\xa0]+)|(?P<word>\S+)")
 _CLOSER = {"[": "]", "(": ")", "{": "}", "<": ">", '"': '"', "'": "'", "`": "`"}
 _FIELD = re.compile(r"%d|%X(?:\{(\w+)\})?|%m|%i|%%|%T|(.)", re.DOTALL)
@@ -53,12 +55,8 @@ _NUMBER = re.compile(r"\d+")
 _LAST_BRACKET = re.compile(r"\[%X\] *\Z")
 _LINE_NO = re.compile(rb":\d+\Z")
 _TABS = re.compile(rb"(?:#011)+")
-#: Matches a time in any form.
-TIME = (
-    rb"(?:"
-    + re.sub(rb"\?P<\w+>", b"?:", MOMENT.pattern).replace(rb"(?P=sign)", rb"[-/.]").replace(rb"(?P=named)", rb"[ /-]")
-    + rb"|\d{9,19}(?:\.\d{1,9})?)"
-)
+#: A column that has a sign in some lines and a blank in others begins a pattern: marks of matches, of added lines.
+_MARKED = re.compile(r"[>*+!-]? ")
 
 
 class _Token(NamedTuple):
@@ -330,7 +328,11 @@ def compiled(pattern: str, is_numbered: bool = False) -> re.Pattern[bytes]:
     pieces: list[bytes] = []
     number = 0
     before = ""
+    if (marked := _MARKED.match(pattern)) is not None:
+        pieces.append(rb"(?:[>*+!-](?=[ \t\xa0]))?")
+        pattern = pattern[marked.end() - 1 :]
     fields = list(_FIELD.finditer(pattern))
+    is_long = pattern.count("%X") > _FIELDS_MAX
     for place, field in enumerate(fields):
         after = fields[place + 1][0] if place + 1 < len(fields) else ""
         text = field[0]
@@ -343,6 +345,8 @@ def compiled(pattern: str, is_numbered: bool = False) -> re.Pattern[bytes]:
                 piece = rb'(?:="[^"\n]*+"|[^\n' + re.escape(inside.encode()) + rb"])*+"
             else:
                 piece = rb"\S+?" if after and after != " " else rb"\S+"
+                if is_long and after in _SIGNS:
+                    piece = rb"[^\s" + re.escape(after.encode()) + rb"]++"  # a search with many fields has to end
             name = f"x{number}" if is_numbered else field[1]
             number += 1
             pieces.append(b"(?P<" + name.encode() + b">" + piece + b")" if name else piece)

@@ -6,7 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from highwater.pipelines.bronze.layout import Layout
 from highwater.pipelines.bronze.source import BOM
+from highwater.pipelines.bronze.wrappers.flattened import FLATTENED, SOFT_BREAKS
+from highwater.pipelines.bronze.wrappers.sections import SECTIONS, labeller
+from highwater.pipelines.bronze.wrappers.step import WITHIN
 from highwater.pipelines.bronze.wrappers.terminals import COLUMNS, WORDS, goes_on, without_colours
 
 #: Rows of a table, in which quotes hold line ends. Objects of a JSON document, with the number of objects and arrays
@@ -32,7 +36,8 @@ def split(blocks: Iterable[bytes], how: str, bytes_max: int, offset: int = 0, li
     """Yield the pieces of a content.
 
     Args:
-        how: `ROWS`, `DOCUMENT`, `COLUMNS` or `WORDS` and a number, `STANZA` and a pattern, or nothing for lines.
+        how: `ROWS`, `DOCUMENT`, `SOFT_BREAKS`, `COLUMNS` or `WORDS` and a number, `STANZA` or `SECTIONS` and a pattern.
+            Empty: lines.
         bytes_max: limit of a piece's text; what is beyond it only counts.
         offset: where the first block begins.
         line_no: number of the line that begins there.
@@ -41,19 +46,26 @@ def split(blocks: Iterable[bytes], how: str, bytes_max: int, offset: int = 0, li
         return _rows(blocks, offset, line_no, bytes_max)
     if how.startswith(DOCUMENT):
         return _objects(blocks, int(how.removeprefix(DOCUMENT)), offset, line_no, bytes_max)
-    if how.startswith(STANZA):
-        begins = re.compile(how.removeprefix(STANZA).encode())
-        whole = lines(blocks, offset, line_no, bytes_max)
+    whole = lines(blocks, offset, line_no, bytes_max)
+    kind, _, rest = how.partition(" ")
+    if f"{kind} " == STANZA:
+        begins = re.compile(rest.encode())
         return _joined(whole, lambda _, line: begins.match(line) is not None, bytes_max)
-    if how.startswith(COLUMNS):
-        width = int(how.removeprefix(COLUMNS))
-        whole = lines(blocks, offset, line_no, bytes_max)
-        return _joined(whole, lambda before, _: shown_width(before) != width, bytes_max)
-    if how.startswith(WORDS):
-        width = int(how.removeprefix(WORDS))
-        whole = lines(blocks, offset, line_no, bytes_max)
-        return _joined(whole, lambda before, line: not goes_on(before, line, width), bytes_max)
-    return lines(blocks, offset, line_no, bytes_max)
+    if f"{kind} " == SECTIONS:
+        label = labeller(rest)
+        return (piece._replace(text=label(piece.text)) for piece in whole)
+    if f"{kind} " == COLUMNS:
+        return _joined(whole, lambda before, _: shown_width(before) != int(rest), bytes_max)
+    if f"{kind} " == WORDS:
+        return _joined(whole, lambda before, line: not goes_on(before, line, int(rest)), bytes_max)
+    if how == SOFT_BREAKS:
+        return _joined(whole, lambda before, _: not before.rstrip(b"\r").endswith(b"="), bytes_max)
+    return whole
+
+
+def is_within_text(layout: Layout) -> bool:
+    """Return True if records are objects or literals within a text, whose other lines have no frame."""
+    return layout.pieces.startswith(DOCUMENT) or not FLATTENED.keys().isdisjoint(layout.name.split(WITHIN))
 
 
 def shown_width(line: bytes) -> int:

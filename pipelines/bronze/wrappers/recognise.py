@@ -16,9 +16,11 @@ from highwater.pipelines.bronze.layouts.given import REGEX, given_layout, regex_
 from highwater.pipelines.bronze.layouts.infer import Inferred, infer, is_plain_kafka
 from highwater.pipelines.bronze.layouts.structured import layout_of_name
 from highwater.pipelines.bronze.wrappers import frames, rows
+from highwater.pipelines.bronze.wrappers.flattened import FLATTENED, flattened
 from highwater.pipelines.bronze.wrappers.order import ORDERS, order_of
 from highwater.pipelines.bronze.wrappers.pieces import split
 from highwater.pipelines.bronze.wrappers.remarks import has_others, is_preamble
+from highwater.pipelines.bronze.wrappers.sections import SECTIONS, headed, sections
 from highwater.pipelines.bronze.wrappers.step import OF_SOURCE, WITHIN, Step
 from highwater.pipelines.bronze.wrappers.terminals import (
     COLOURS,
@@ -46,6 +48,7 @@ _READ = 0.85
 _BETTER = 1.03
 
 
+_NAMED = {COLOURS.name: COLOURS, ENTITIES.name: ENTITIES} | FLATTENED
 NOT_GIVEN = "no line is of the layout that --log-format names"
 
 
@@ -73,7 +76,7 @@ def recognise(lines: Sequence[bytes], log_format: str = "") -> Recognised:
         judge = partial(_fitting, given)
         chain, inferred = ((), judge(written)) if given.unwrap else _within(written, DEPTH_MAX, judge)
         return Recognised(_in_order(chain, given, written) if inferred.proven else None, NOT_GIVEN)
-    if is_plain_kafka(written) and not has_entities(written):
+    if is_plain_kafka(written) and not has_entities(written) and next(sections(written), None) is None:
         plain = infer(written).layout
         return Recognised(plain and _in_order((), plain, written))
     chain, inferred = _within(written, DEPTH_MAX)
@@ -127,9 +130,11 @@ def step_named(name: str) -> Step:
     Raises:
         ValueError: no step has the name.
     """
-    if name in (COLOURS.name, ENTITIES.name):
-        return COLOURS if name == COLOURS.name else ENTITIES
+    if (known := _NAMED.get(name)) is not None:
+        return known
     kind = name.partition(" ")[0] + " "
+    if kind == SECTIONS:
+        return headed(name)
     if kind == COLUMNS:
         return columns(int(name.removeprefix(COLUMNS)))
     if kind == WORDS:
@@ -164,7 +169,7 @@ def _within(
     is_json = depth > 0 and rows.is_json(lines)
     is_container = is_json and rows.is_document(lines)
     best = Inferred(None) if is_container else judge(lines)
-    if not depth or (judge is infer and is_plain_kafka(lines)):
+    if not depth or (depth < DEPTH_MAX and judge is infer and is_plain_kafka(lines)):
         return best_chain, best
     for step in _steps(lines, depth, is_container):
         if is_json and best_chain and not step.is_entry:
@@ -179,8 +184,9 @@ def _within(
         is_equal = inferred.score == best.score and is_first and not is_joined and not frames.is_field(step, lines)
         is_better = is_equal or inferred.score > best.score * (1 if is_first else _BETTER)
         if inferred.proven and is_better:
-            # Rows that are handed on are rows again.
-            best_chain, best = (chain if chain and chain[0].name == step.name else (step, *chain)), inferred
+            # Rows that are handed on are rows again; a text may be within another one of the same shape.
+            is_again = bool(chain) and chain[0].name == step.name and rows.hands_on(step)
+            best_chain, best = (chain if is_again else (step, *chain)), inferred
             if inferred.share >= _READ and not is_joined:
                 break
     if is_container and not best.proven:
@@ -197,12 +203,15 @@ def _steps(lines: Sequence[bytes], depth: int, is_container: bool) -> Iterator[S
     yield from rows.documents(lines)
     if not is_container:
         yield from rows.tables(lines)
+    if depth == DEPTH_MAX:
+        yield from sections(lines)
     if depth == DEPTH_MAX and (width := width_of(lines, has_longer=True)) is not None:
         yield columns(width)
     if depth == DEPTH_MAX and (width := width_of_words(lines)) is not None:
         yield words(width)
     if is_container:
         return
+    yield from flattened(lines)
     yield from frames.frames(lines)
     yield from rows.stanzas(lines)
     yield from frames.lines_between(lines)
@@ -215,7 +224,7 @@ def _unwrapped(step: Step, lines: Sequence[bytes]) -> list[bytes]:
         pieces = [piece.text for piece in split([b"\n".join(lines) + b"\n"], step.pieces, _SAMPLE_MAX)]
     found = [inner for piece in pieces if (inner := step.unwrap(piece)) is not None]
     items = [item for inner in found for item in inner]
-    if not items or len(found) < _SHARE_MIN * len(pieces):
+    if not items or len(items) < _SHARE_MIN * (len(items) + len(pieces) - len(found)):
         return []
     return [line for text in _joined(items) for line in text.split(b"\n") if line.strip()]
 

@@ -8,17 +8,20 @@ source, the values decide. Pure.
 from __future__ import annotations
 
 import csv
+import html
 import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Any
 
 import msgspec
 import orjson
 
 from highwater.pipelines.bronze.layout import Item
+from highwater.pipelines.bronze.layouts.anchors import is_timed
 from highwater.pipelines.bronze.layouts.structured import (
     Row,
     arrays,
@@ -31,6 +34,7 @@ from highwater.pipelines.bronze.layouts.structured import (
     text_columns,
     value,
 )
+from highwater.pipelines.bronze.wrappers.flattened import restored
 from highwater.pipelines.bronze.wrappers.labels import label_column
 from highwater.pipelines.bronze.wrappers.pieces import DOCUMENT, ROWS, STANZA, split
 from highwater.pipelines.bronze.wrappers.step import OF_SOURCE, Step
@@ -40,6 +44,11 @@ _DELIMITERS = ",\t;|"
 #: Nesting of objects that a document is cut into, at most.
 _NESTED_MAX = 8
 _BYTES_MAX = 1 << 24
+#: Bytes of a line of a text in which a record of its own has its time.
+_TIMED_WITHIN = 40
+#: Names before values on one line, at least, and the share of the lines that have each of them.
+_NAMES_MIN, _NAMED_SHARE = 4, 0.7
+_NAME_OF_VALUE = re.compile(rb"(?<!\S)([A-Za-z@_][\w.@-]{1,40})[:=](?=\S)")
 _LINE_BREAK = frozenset(("line-max",))
 _STREAMS = frozenset(("stdout", "stderr"))
 _PARTS = frozenset("PF")
@@ -51,6 +60,10 @@ _NAMED = re.compile(
 )
 
 
+_ELEMENT = re.compile(rb"\s*<([A-Za-z][\w:.-]*)(?=[\s>])")
+_TAG = re.compile(rb"<[A-Za-z][^<>]*>")
+_ATTRIBUTE = re.compile(r"([\w:.-]+)=\"([^\"]*)\"")
+_WITHIN = re.compile(r"(?s)<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>\s*(?:<!\[CDATA\[(.*?)\]\]>|([^<]*))\s*</\1>")
 #: Words with a number at their end.
 _NUMBERED = re.compile(rb"\W*+(?!\d\W*\Z)\w++(?: ++\w++)*+(?:(?<=\d)| *+#\d++)\W*+")
 #: Times and levels, which no column has for a name.
@@ -70,7 +83,10 @@ class Rows(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     delimiter: str = ""  #: of a table
     head: tuple[str, ...] = ()  #: names of a table's columns
     pairs: bool = False  #: lines are pairs of names and values
-    begins: str = ""  #: pattern of the line that begins a stanza
+    names: tuple[str, ...] = ()  #: names before the values of a line, which have blanks
+    lines: bool = False  #: a text has several records: each of its lines is an item
+    begins: str = ""  #: pattern of the line that begins a stanza or an element
+    element: bool = False  #: a row is an XML element: its attributes and the texts of its elements
 
 
 def documents(lines: Sequence[bytes]) -> Iterator[Step]:
@@ -80,12 +96,12 @@ def documents(lines: Sequence[bytes]) -> Iterator[Step]:
 
 def tables(lines: Sequence[bytes]) -> Iterator[Step]:
     """Yield steps for the tables that lines may be."""
-    return _steps(_tables(lines), lines)
+    return _steps(chain(_tables(lines), _named_values(lines)), lines)
 
 
 def stanzas(lines: Sequence[bytes]) -> Iterator[Step]:
     """Yield steps for the stanzas that lines may be."""
-    return _steps(_stanzas(lines), lines)
+    return _steps(chain(_elements(lines), _stanzas(lines)), lines)
 
 
 def _steps(shapes: Iterator[Rows], lines: Sequence[bytes]) -> Iterator[Step]:
@@ -99,7 +115,7 @@ def _steps(shapes: Iterator[Rows], lines: Sequence[bytes]) -> Iterator[Step]:
             yield step_of(told)
             if any(isinstance(item, str) and item.endswith("\n") for item in columns[text]):
                 yield step_of(msgspec.structs.replace(told, is_ended=not told.is_ended))
-        is_plain = not shape.array and shape.document is None and not (shape.head or shape.begins or shape.pairs)
+        is_plain = not shape.array and shape.document is None and step_of(shape).name.startswith("json ")
         texts = [" ".join(map(_bracketed, row.values())) for row in table]
         by = label_column(columns, texts) or ""
         if (by or not is_plain or any("[" in path for path in table[0])) and any(True for _ in layouts(table)):
@@ -121,8 +137,11 @@ def _told(shape: Rows, text: str, columns: Mapping[str, Sequence[Any]]) -> Rows:
     part = next((path for path, values in said.items() if values and (values <= _PARTS or values <= _LINE_BREAK)), "")
     ended = sum(text.endswith("\n") for text in texts)
     by = label_column({path: values for path, values in others.items() if path not in (stream, part)}, texts)
+    is_several = any(
+        is_timed(line, _TIMED_WITHIN) for item in texts for line in item.encode(errors="replace").split(b"\n")[1:]
+    )
     return msgspec.structs.replace(
-        shape, text=text, by=by or "", stream=stream, part=part, is_ended=2 * ended > len(texts)
+        shape, text=text, by=by or "", stream=stream, part=part, is_ended=2 * ended > len(texts), lines=is_several
     )
 
 
@@ -227,6 +246,34 @@ def _tables(lines: Sequence[bytes]) -> Iterator[Rows]:
             yield Rows(delimiter=delimiter, head=tuple(unique))
 
 
+def _named_values(lines: Sequence[bytes]) -> Iterator[Rows]:
+    """Yield the shape of lines in which the same names are before values with blanks, as copies of documents have."""
+    found = [
+        Counter(names) for line in lines[:_SAMPLE] if len(set(names := _NAME_OF_VALUE.findall(line))) >= _NAMES_MIN
+    ]
+    counts = Counter(name for names in found for name, count in names.items() if count == 1)
+    often = tuple(name.decode() for name, count in counts.items() if count >= _NAMED_SHARE * len(found))
+    if len(found) > 1 and len(often) >= _NAMES_MIN:
+        yield Rows(names=often)
+
+
+@lru_cache(maxsize=64)
+def _before_value(names: tuple[str, ...]) -> re.Pattern[bytes]:
+    return re.compile(rb"(?:\A|(?<=\s))(" + b"|".join(re.escape(name.encode()) for name in names) + rb")[:=]")
+
+
+def _values(names: tuple[str, ...], line: bytes) -> Row:
+    """Return the values of a line by their names; none if the line has hardly any of the names."""
+    found = list(_before_value(names).finditer(line))
+    if len(found) < _NAMED_SHARE * len(names):
+        return {}
+    ends = [match.start() for match in found[1:]] + [len(line)]
+    return {
+        match[1].decode(): restored(line[match.end() : end].strip()).decode(errors="replace")
+        for match, end in zip(found, ends, strict=True)
+    }
+
+
 @lru_cache(maxsize=1)
 def _dialect() -> None:
     csv.field_size_limit(1 << 30)
@@ -266,6 +313,25 @@ def _stanzas(lines: Sequence[bytes]) -> Iterator[Rows]:
     for shape, count in numbered.most_common(2):
         if 2 * count >= max(counts.values()):
             yield Rows(begins=re.escape(shape).decode().replace(r"\#", r"\d+", 1) + r"\Z")
+
+
+def _elements(lines: Sequence[bytes]) -> Iterator[Rows]:
+    """Yield the shape of XML: the element that most lines begin, with others within."""
+    begun = Counter(match[1] for line in lines if (match := _ELEMENT.match(line)))
+    outer = [name for name, count in begun.items() if 2 * count > max(begun.values()) and count > 1]
+    for name in outer[:2]:
+        yield Rows(begins=rf"\s*<{re.escape(name.decode())}\b", element=True)
+
+
+def _parts(text: bytes) -> Row:
+    """Return the attributes of an element, and the texts of those within."""
+    tag = _TAG.search(text)
+    row: Row = (
+        {name: html.unescape(said) for name, said in _ATTRIBUTE.findall(tag[0].decode(errors="replace"))} if tag else {}
+    )
+    for name, data, said in _WITHIN.findall(text.decode(errors="replace")):
+        row[name] = data or html.unescape(said)
+    return row
 
 
 def _is_log(line: bytes) -> bool:
@@ -309,8 +375,10 @@ def _rows_of(shape: Rows, piece: bytes) -> Iterator[Row]:
         cells = _cells(piece, shape.delimiter)
         if len(cells) == len(shape.head):
             yield dict(zip(shape.head, cells, strict=True))
-    elif shape.begins or shape.pairs:
-        if row := _fields(piece) if shape.begins else pairs(piece):
+    elif shape.begins or shape.pairs or shape.names:
+        fields = _parts if shape.element else _fields
+        row = fields(piece) if shape.begins else pairs(piece) if shape.pairs else _values(shape.names, piece)
+        if row:
             yield row
     elif (item := _json(piece.strip().removesuffix(b","))) is not None and isinstance(item, dict | list):
         yield from rows(item, shape.array)
@@ -326,11 +394,17 @@ def _pieces(shape: Rows) -> str:
 
 def step_of(shape: Rows) -> Step:
     """Return the step that takes records out of a container."""
-    kind = "table" if shape.head else "stanza" if shape.begins else "logfmt" if shape.pairs else "json"
-    is_flat = kind == "json" and not shape.array and "[" not in shape.text + shape.by
+    kinds = {"table": shape.head, "stanza": shape.begins, "logfmt": shape.pairs, "named": shape.names}
+    kind = next((kind for kind, is_given in kinds.items() if is_given), "json")
+    is_flat = kind == "json" and not shape.array and not shape.lines and "[" not in shape.text + shape.by
     unwrap = partial(_flat, shape) if is_flat and shape.text else partial(_items, shape)
     name = f"{kind} {msgspec.json.encode(shape).decode()}".replace("=>", "=\\u003e")
-    return Step(name, unwrap, _pieces(shape), is_entry=True)
+    return Step(name, unwrap, _pieces(shape), is_entry=not shape.lines)
+
+
+def hands_on(step: Step) -> bool:
+    """Return True if a step hands rows on as objects."""
+    return step.is_entry and not shape_named(step.name).text
 
 
 def of_name(name: str) -> Step:
@@ -339,8 +413,17 @@ def of_name(name: str) -> Step:
     Raises:
         ValueError: the name is not one.
     """
+    return step_of(shape_named(name))
+
+
+def shape_named(name: str) -> Rows:
+    """Return the shape in a step's name.
+
+    Raises:
+        ValueError: the name is not one.
+    """
     try:
-        return step_of(msgspec.json.decode(name.partition(" ")[2], type=Rows))
+        return msgspec.json.decode(name.partition(" ")[2], type=Rows)
     except msgspec.DecodeError as error:
         raise ValueError(f"invalid container {name!r}: {error}") from None
 
@@ -366,13 +449,13 @@ def _items(shape: Rows, piece: bytes) -> list[Item] | None:
             item = _item(shape, row.get)
         if item is None:
             continue
-        if len(several) > 1:
-            needle = next((text for text in row.values() if isinstance(text, str) and len(text) > 20), "")
-            needle = row.get(shape.text, needle) if shape.text else needle
-            place = piece.find(orjson.dumps(str(needle)[:60])[1:-1], at)
-            at = max(at + 1 if found else 0, place)
-            item = (*item[:3], at)
-        found.append(item)
+        for text in (line.strip(b"`") for line in item[1].split(b"\n")) if shape.lines else (item[1],):
+            if len(several) > 1 or shape.lines:
+                needle = next((said for said in row.values() if isinstance(said, str) and len(said) > 20), "")
+                needle = text.decode(errors="replace") if shape.text else needle
+                place = piece.find(orjson.dumps(needle[:60])[1:-1], at)
+                at = max(at + 1 if found else 0, place)
+            found.append((item[0], text, item[2], at))
     return found or None
 
 

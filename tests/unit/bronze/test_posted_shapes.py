@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import quopri
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -107,7 +109,86 @@ def azure(entries: Sequence[Entry]) -> str:
     return "TimeGenerated [UTC],Computer,LogEntry,Source\n" + "\n".join(rows) + "\n"
 
 
+def lines_of(entries: Sequence[Entry]) -> list[str]:
+    return [line for _, text in entries for line in text.split("\n")]
+
+
+def bytes_literal(entries: Sequence[Entry]) -> str:
+    return f"Traceback (most recent call last):\n>>> container.logs()\n{chr(10).join(lines_of(entries)).encode()!r}\n"
+
+
+def list_of_literals(entries: Sequence[Entry]) -> str:
+    lines = ",\n".join(f"        {json.dumps(line)}" for line in lines_of(entries))
+    return (
+        f'PLAY [kafka] ***\n\nok: [kafka01] => {{\n    "tail.stdout_lines": [\n{lines}\n    ]\n}}\n\nPLAY RECAP ***\n'
+    )
+
+
+def headed(form: str) -> Callable[[Sequence[Entry]], str]:
+    """Return a writer of each broker's records below a heading, as tail of several files writes them."""
+
+    def write(entries: Sequence[Entry]) -> str:
+        brokers = sorted({broker for broker, _ in entries})
+        return "\n".join(
+            "\n".join([form.format(b="abc"[b]), *(text for other, text in entries if other == b), ""]) for b in brokers
+        )
+
+    return write
+
+
+def slack(entries: Sequence[Entry]) -> str:
+    texts = ["```" + "\n".join(text for _, text in entries[n : n + 9]) + "```" for n in range(0, len(entries), 9)]
+    return json.dumps(
+        [{"type": "message", "text": text, "ts": f"17180911{n:02}.1"} for n, text in enumerate(texts)], indent=4
+    )
+
+
+def kibana_copy(entries: Sequence[Entry]) -> str:
+    """Write the fields of a document on one line, without the line ends of its texts."""
+    lines = []
+    for broker, text in entries:
+        time, level, logger, said = text.split(" ", 3)
+        at = f"{time.replace('T', ' @ ')} level:{level} host:kfk-{broker} _type:_doc"
+        lines.append(f"> logger_name:{logger} message:{' '.join(said.split())} thread_name:main @timestamp:{at}")
+    return "\n\n".join(lines) + "\n"
+
+
+def quoted_printable(entries: Sequence[Entry]) -> str:
+    """Write a mail whose lines have 76 characters at most."""
+    body = quopri.encodestring("\n".join(["Hello all,", *lines_of(entries), ""]).encode()).decode()
+    return f"Subject: broker\nContent-Transfer-Encoding: quoted-printable\n\n{body}"
+
+
+def paragraph(entries: Sequence[Entry]) -> str:
+    """Write some records on each line, as a form does that takes line ends for blanks."""
+    texts = [" ".join(text.split()) for _, text in entries]
+    return "\n\n".join(" ".join(texts[n : n + 7]) for n in range(0, len(texts), 7)) + "\n\nWhat is wrong?\n"
+
+
+def marked(entries: Sequence[Entry]) -> str:
+    """Write lines as PowerShell's Select-String does: a match has a sign, its neighbours have blanks."""
+    lines = [line for _, text in entries for line in text.split("\n")]
+    return "".join(f"{'> ' if n % 3 else '  '}logs\\server.log:{n}:{line}\n" for n, line in enumerate(lines, 1))
+
+
+def xml(form: str) -> Callable[[Sequence[Entry]], str]:
+    """Return a writer of an element for each record, with its trace in an element of its own."""
+
+    def write(entries: Sequence[Entry]) -> str:
+        found = []
+        for _, text in entries:
+            ms, level, logger, said = text.split(" ", 3)
+            message, _, trace = said.partition("\n")
+            found.append(
+                form.format(ms=ms, level=level, logger=logger, message=message, trace=trace, text=html.escape(message))
+            )
+        return "\n".join(found) + "\n"
+
+    return write
+
+
 _LINKEDIN = by_pattern("%d{yyyy/MM/dd HH:mm:ss.SSS} %p [%c{1}] [%t] [kafka-server] [] %m")
+_PARTS = by_pattern("%d{UNIX_MILLIS} %p %c %m")
 #: Each shape: how a record is written, how records become a file, and the number of brokers in it.
 SHAPES: dict[str, tuple[Callable[[Written], str], Callable[[Sequence[Entry]], str], int]] = {
     "mdc-brackets": (_LINKEDIN, by_entry("{line}\n"), 1),
@@ -142,6 +223,33 @@ SHAPES: dict[str, tuple[Callable[[Written], str], Callable[[Sequence[Entry]], st
     "bullets": (KAFKA, by_line("  * {line}"), 1),
     "explore-text": (KAFKA, by_entry("2026-11-20 15:33:21.101\t{line}\n"), 1),
     "component-apart": (by_pattern("%d %p %m (%c)"), component_apart, 3),
+    "bytes-literal": (KAFKA, bytes_literal, 1),
+    "list-of-literals": (KAFKA, list_of_literals, 1),
+    "tail-of-several": (KAFKA, headed("==> /logs/kfk-{b}/server.log <=="), 3),
+    "rows-of-hosts": (KAFKA, headed("kfk-{b} | CHANGED | rc=0 >>"), 3),
+    "echoed-names": (KAFKA, headed("------- broker {b} -------"), 3),
+    "slack-export": (KAFKA, slack, 1),
+    "kibana-copy": (by_pattern("%d{yyyy-MM-dd'T'HH:mm:ss.SSS} %p %c %m"), kibana_copy, 3),
+    "quoted-printable": (KAFKA, quoted_printable, 1),
+    "paragraphs": (KAFKA, paragraph, 1),
+    "select-string": (KAFKA, marked, 1),
+    "method-behind-logger": (by_pattern("[%p] %d [%t] %c info - %m"), by_entry("{line}\n"), 1),
+    "xml-log4j": (
+        _PARTS,
+        xml(
+            '<log4j:event logger="{logger}" timestamp="{ms}" level="{level}" thread="main">\n<log4j:message>'
+            "<![CDATA[{message}]]></log4j:message>\n<log4j:throwable><![CDATA[{trace}]]></log4j:throwable>\n</log4j:event>\n"
+        ),
+        1,
+    ),
+    "xml-jul": (
+        _PARTS,
+        xml(
+            "<record>\n  <millis>{ms}</millis>\n  <logger>{logger}</logger>\n  <level>{level}</level>\n"
+            "  <message>{text}</message>\n</record>"
+        ),
+        1,
+    ),
     "service-wrapper": (KAFKA, by_line("INFO|5652/0|Service org.apache.kafka|26-11-20 15:33:21|{line}"), 1),
 }
 
