@@ -15,6 +15,7 @@ from highwater.pipelines.base.config import IngestConfig
 from highwater.pipelines.base.console import Console
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.base.plain import PROSE_WIDTH
+from highwater.pipelines.messages.atlas import Message
 from highwater.pipelines.messages.exceptions import Cause, causes
 from highwater.pipelines.messages.explain import RECORD_MAX, explain_lines, format_texts
 from highwater.pipelines.storage.place import Place
@@ -83,8 +84,15 @@ def _explain_kind(console: Console, name: str, rule_ids: list[str]) -> ExitCode:
     )
 
 
+def _find_quiet(record: str) -> tuple[str, Message] | None:
+    # Grammars and kinds take most of a second to load. A line at WARN or above needs neither.
+    from highwater.pipelines.incidents.quiet_text import find_quiet
+
+    return find_quiet(record)
+
+
 def _explain_text(console: Console, lines: Iterable[str], form: str, *, is_single: bool) -> ExitCode:
-    explained = explain_lines(lines, is_single)
+    explained = explain_lines(lines, is_single, find_quiet=_find_quiet)
     if form == "json":
         console.result(orjson.dumps([one.as_json() for one in explained], option=orjson.OPT_INDENT_2).decode())
     elif explained:

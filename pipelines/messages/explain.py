@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,13 +62,20 @@ class ExplainedText:
         }
 
 
-def explain_lines(lines: Iterable[str], is_single: bool = False, messages: Atlas | None = None) -> list[ExplainedText]:
+#: Returns the id and the entry of a record below WARN. None if it is unknown.
+FindQuiet = Callable[[str], tuple[str, Message] | None]
+
+
+def explain_lines(
+    lines: Iterable[str], is_single: bool = False, messages: Atlas | None = None, find_quiet: FindQuiet | None = None
+) -> list[ExplainedText]:
     """Return the distinct texts of records, the worst first, then in order of appearance.
 
     Args:
         lines: of a log in any layout, without line ends.
         is_single: explain each record at any level; otherwise those at WARN or above and those of the atlas.
         messages: None for the installed atlas.
+        find_quiet: explains single records below WARN that the atlas does not have. None: they stay unknown.
     """
     known = messages or atlas()
     found: dict[str, ExplainedText] = {}
@@ -78,21 +85,19 @@ def explain_lines(lines: Iterable[str], is_single: bool = False, messages: Atlas
         key = _MASK.sub("#", first)
         explained = found.get(key)
         if explained is None:
-            entry = find_record(known, record)
-            if entry is None and level not in LOUD and not is_single:
-                continue
-            key = key if entry is None else entry.message_id
+            found_entry = find_record(known, record)
+            entry = None if found_entry is None else found_entry[:2]
+            if entry is None and level not in LOUD:
+                if not is_single:
+                    continue
+                entry = None if find_quiet is None else find_quiet(record)
+            message_id, message = entry or (None, None)
+            key = message_id or key
             explained = found.get(key)
             if explained is None:
                 if len(found) >= TEXTS_MAX:
                     continue
-                explained = found[key] = ExplainedText(
-                    first.strip()[:_SHOWN],
-                    None if entry is None else entry.message_id,
-                    None if entry is None else entry.message,
-                    None,
-                    None,
-                )
+                explained = found[key] = ExplainedText(first.strip()[:_SHOWN], message_id, message, None, None)
         explained.count += 1
         if explained.thrown is None:
             explained.thrown = most_specific(record)
@@ -157,6 +162,8 @@ def _block(one: ExplainedText, width: int) -> str:
 
 
 def _source(message: Message) -> str:
+    if not message.texts:
+        return message.source[0]
     firsts, lasts = zip(*(_bounds(releases) for releases, _ in message.texts), strict=True)
     first, last = min(firsts, key=_version), max(lasts, key=_version)
     return f"{', '.join(message.source[:3])}; {' and '.join(message.levels)}; Kafka {first} to {last}"

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from io import BytesIO
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from highwater.jobs.cli import highwater
 from highwater.pipelines.bronze.explain_file import plain_lines
+from highwater.pipelines.bronze.layouts.loggers import candidates
+from highwater.pipelines.grammars.record import UNPARSED, LogRecord
+from highwater.pipelines.grammars.templates import TEMPLATES
+from highwater.pipelines.grammars.text_log import parse_text
+from highwater.pipelines.incidents.quiet_text import find_quiet
 from highwater.pipelines.messages.explain import explain_lines
+from tests.bench.incident_examples import EXAMPLES
+from tests.examples import examples
+from tests.unit.silver.test_text_log import texts
 
 _MESSAGE = "Stopping serving logs in dir /data/1"
 _LOGGER = "kafka.log.LogManager"
@@ -147,3 +158,44 @@ def test_a_line_is_explained_without_spark_or_arrow() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.endswith("set()\n")
+
+
+@pytest.mark.parametrize(
+    ("logger", "message", "message_id", "said"),
+    [
+        ("kafka.log.Log", "[Log partition=a-1, dir=/d] Truncating to offset 7", "log.truncated", "rows of truncations"),
+        ("kafka.utils.Any", "[some-thread]: Starting", "known.thread_started", "reads no fact"),
+        ("kafka.network.SocketServer", "[SocketServer brokerId=1] Started", "known.network", "reads no fact"),
+    ],
+)
+def test_a_line_below_warn_is_explained_by_what_is_read_from_it(
+    logger: str, message: str, message_id: str, said: str
+) -> None:
+    (explained,) = json.loads(_run(f"[2026-11-20 15:33:21,101] INFO {message} ({logger})", "--format", "json"))
+    assert explained["id"] == message_id
+    assert said in explained["meaning"]
+
+
+def test_each_line_that_shows_an_incident_has_an_explanation() -> None:
+    """Classes that are made up for a test are left out."""
+    records = [line[2:] for example in EXAMPLES.values() for line in example.lines if candidates(line[3])]
+    lines = set()
+    for level, logger, text in records:
+        first, newline, rest = text.partition("\n")
+        lines.add(f"[2026-11-20 15:33:21,101] {level} {first} ({logger}){newline}{rest}")
+    assert len(lines) > 40
+    for line in lines:
+        (explained,) = explain_lines(line.split("\n"), True, None, find_quiet)
+        assert explained.message_id is not None or explained.cause is not None, line
+
+
+@examples(200)
+@given(st.data())
+def test_each_text_that_a_template_reads_is_explained(data: st.DataObject) -> None:
+    template = data.draw(st.sampled_from([template for template in TEMPLATES if candidates(template.loggers[0])]))
+    text = data.draw(texts(template.pattern)).strip()
+    assume("\n" not in text and text and not re.search(r"\b(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b|\)$", text))
+    logger = candidates(template.loggers[0])[0]
+    read = parse_text(LogRecord("server", 0, "DEBUG", logger, text))
+    (explained,) = explain_lines([f"[2026-11-20 15:33:21,101] DEBUG {text} ({logger})"], True, None, find_quiet)
+    assert explained.message_id is not None or read.outcome == UNPARSED
