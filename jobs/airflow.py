@@ -8,7 +8,7 @@ from pathlib import Path
 from highwater.jobs.exit_codes import ExitCode
 from highwater.pipelines.base.console import Console
 from highwater.pipelines.base.errors import EnvironmentProblem, InputError
-from highwater.pipelines.base.resources import dag_files
+from highwater.pipelines.base.resources import list_dag_files
 
 
 def install(console: Console, folder: Path) -> ExitCode:
@@ -22,7 +22,7 @@ def install(console: Console, folder: Path) -> ExitCode:
         raise InputError(
             folder, "is not a folder", "name Airflow's folder of DAGs: `airflow config get-value core dags_folder`"
         )
-    for file in dag_files():
+    for file in list_dag_files():
         try:
             shutil.copyfile(file, folder / file.name)
         except OSError as error:

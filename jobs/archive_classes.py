@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from highwater.jobs import cli
-from highwater.pipelines.base.jars import delta_jars
+from highwater.pipelines.base.jars import find_delta_jars
 from highwater.pipelines.spark.class_archive import DUMP_VARIABLE, archive_path
 
 TIMEOUT_S = 300
@@ -22,7 +22,7 @@ TIMEOUT_S = 300
 def main(logs: Path) -> int:
     """Audit `logs` in a JVM that writes its classes when it ends, unless there is an archive newer than the jars."""
     target = archive_path()
-    if target.is_file() and target.stat().st_mtime > max(jar.stat().st_mtime for jar in delta_jars()):
+    if target.is_file() and target.stat().st_mtime > max(jar.stat().st_mtime for jar in find_delta_jars()):
         return 0
     with tempfile.TemporaryDirectory(prefix="highwater-archive-") as scratch:
         archived = Path(scratch, "classes.jsa")

@@ -23,7 +23,7 @@ from highwater.jobs.options import ALERT_FORMATS, DAYS, PLACE, SECTION_NAMES, SE
 from highwater.jobs.redaction import redaction_key
 from highwater.jobs.streams import leave_stdout, open_closed
 from highwater.pipelines.base.config import Config, load_config
-from highwater.pipelines.base.console import RichConsole, escaped
+from highwater.pipelines.base.console import RichConsole, escape_text
 from highwater.pipelines.base.errors import HighwaterError, InputError
 from highwater.pipelines.base.fingerprint import code_version
 from highwater.pipelines.base.zones import Localizer
@@ -545,7 +545,7 @@ def _complain(text: str) -> None:
     """Print one line on stderr, after the traceback if wanted."""
     if _debugging():
         traceback.print_exc()
-    click.echo(f"highwater: {escaped(' '.join(text.split()))}", err=True)
+    click.echo(f"highwater: {escape_text(' '.join(text.split()))}", err=True)
 
 
 def _debugging() -> bool:

@@ -21,8 +21,8 @@ from highwater.pipelines.base.config import Config, load_config
 from highwater.pipelines.base.console import Console
 from highwater.pipelines.base.errors import ConfigError, EnvironmentProblem, InputError
 from highwater.pipelines.base.fingerprint import DISTRIBUTION
-from highwater.pipelines.base.jars import JARS_VARIABLE, delta_jars, delta_package, jars_dir
-from highwater.pipelines.base.java import find_java, java_problem, java_release, java_remedy
+from highwater.pipelines.base.jars import JARS_VARIABLE, find_delta_jars, find_delta_package, find_jars_dir
+from highwater.pipelines.base.java import describe_java_problem, describe_java_remedy, find_java, find_java_release
 from highwater.pipelines.spark import worker_daemon
 from highwater.pipelines.spark.import_path import shadows, worker_environment
 from highwater.pipelines.spark.session_settings import DRIVER_MEMORY
@@ -110,11 +110,11 @@ def _python() -> list[CheckResult]:
 
 
 def _java() -> list[CheckResult]:
-    problem = java_problem()
+    problem = describe_java_problem()
     if problem is not None:
-        return [CheckResult("java", problem, java_remedy())]
+        return [CheckResult("java", problem, describe_java_remedy())]
     java = find_java()
-    return [CheckResult("java", f"{java_release(java) if java else None} ({java})")]
+    return [CheckResult("java", f"{find_java_release(java) if java else None} ({java})")]
 
 
 def _packages() -> list[CheckResult]:
@@ -132,13 +132,13 @@ def _packages() -> list[CheckResult]:
 
 def _jars() -> list[CheckResult]:
     try:
-        jars, package = delta_jars(), delta_package()
+        jars, package = find_delta_jars(), find_delta_package()
     except PackageNotFoundError:
         return []  # already told
     if jars:
-        return [CheckResult("delta jars", f"{len(jars)} for {package} ({jars_dir()})")]
+        return [CheckResult("delta jars", f"{len(jars)} for {package} ({find_jars_dir()})")]
     remedy = f"run `highwater doctor --fetch` on line, or set {JARS_VARIABLE} to a folder that has them"
-    return [CheckResult("delta jars", f"{package} is not in {jars_dir()}", remedy)]
+    return [CheckResult("delta jars", f"{package} is not in {find_jars_dir()}", remedy)]
 
 
 def _worker_python() -> list[CheckResult]:

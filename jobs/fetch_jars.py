@@ -20,8 +20,8 @@ from xml.etree import ElementTree
 from highwater.pipelines.base.config import SessionConfig
 from highwater.pipelines.base.console import Console, RichConsole
 from highwater.pipelines.base.errors import EnvironmentProblem, HighwaterError
-from highwater.pipelines.base.jars import JARS_VARIABLE, jars_dir
-from highwater.pipelines.base.resources import conf_file
+from highwater.pipelines.base.jars import JARS_VARIABLE, find_jars_dir
+from highwater.pipelines.base.resources import find_conf_file
 from highwater.pipelines.spark.session import lacks_delta
 from highwater.pipelines.storage.unmade import unmade
 
@@ -46,7 +46,7 @@ class Jar(NamedTuple):
     @property
     def place(self) -> Path:
         """Return the path of the jar."""
-        return jars_dir() / self.folder / f"{self.group}_{self.artifact}-{self.version}.jar"
+        return find_jars_dir() / self.folder / f"{self.group}_{self.artifact}-{self.version}.jar"
 
     @property
     def address(self) -> str:
@@ -61,7 +61,7 @@ class Jar(NamedTuple):
 
 def locked(folder: str) -> list[Jar]:
     """Return jars of a folder of the lock."""
-    lines = conf_file("jars.lock").read_text(encoding="utf-8").splitlines()
+    lines = find_conf_file("jars.lock").read_text(encoding="utf-8").splitlines()
     rows = (line.split() for line in lines)
     jars = [Jar(row[0], *row[1].split(":"), int(row[2]), row[3]) for row in rows]  # type: ignore[arg-type, call-arg]
     return [jar for jar in jars if jar.folder == folder]
@@ -101,8 +101,8 @@ def fetch(console: Console, folder: str) -> Path:
                 raise EnvironmentProblem(
                     f"{jar.group}:{jar.artifact} could not be fetched from {repository} ({error})",
                     f"check network and proxy, or name a mirror in {MIRROR_VARIABLE}; off line, run `highwater doctor "
-                    f"--fetch` where there is a network and copy the folder that it prints to {jars_dir()} (or to one "
-                    f"that {JARS_VARIABLE} names)",
+                    f"--fetch` where there is a network and copy the folder that it prints to {find_jars_dir()} (or to "
+                    f"one that {JARS_VARIABLE} names)",
                 ) from error
     for other in target.glob("*.jar"):
         if other not in {jar.place for jar in jars}:

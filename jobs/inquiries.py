@@ -21,13 +21,18 @@ from highwater.pipelines.inquiry import (
     write,
 )
 from highwater.pipelines.inquiry.answer import Answer, Table
-from highwater.pipelines.inquiry.finding import finding_rows, findings
-from highwater.pipelines.inquiry.partition import cluster_of, partition_facts, partition_rows, without_leader
-from highwater.pipelines.inquiry.read_lines import lines_of
-from highwater.pipelines.inquiry.render import as_json, as_text, cells
-from highwater.pipelines.inquiry.request import CANDIDATES_MAX, by_id, by_number, request_rows
+from highwater.pipelines.inquiry.finding import find_findings, read_finding
+from highwater.pipelines.inquiry.partition import (
+    find_cluster,
+    list_leaderless,
+    read_partition_facts,
+    read_partition_rows,
+)
+from highwater.pipelines.inquiry.read_lines import load_lines
+from highwater.pipelines.inquiry.render import format_cells, format_json, format_text
+from highwater.pipelines.inquiry.request import CANDIDATES_MAX, find_by_id, find_by_number, read_request
 from highwater.pipelines.inquiry.whatif import variants
-from highwater.pipelines.inquiry.write import write_rows
+from highwater.pipelines.inquiry.write import read_writes
 from highwater.pipelines.lake.commits import versions_of_run
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report import small_tables
@@ -46,14 +51,14 @@ def tell(question: Question, *answers: Answer, is_whole: bool = False) -> ExitCo
         is_whole: lines of logs are not cut.
     """
     if question.form == "json":
-        texts = [as_json(answer) for answer in answers]
+        texts = [format_json(answer) for answer in answers]
         question.console.result(texts[0] if len(texts) == 1 else "[" + ",\n".join(texts) + "]")
     else:
         for number, answer in enumerate(answers):
-            question.console.prose(("\n" if number else "") + as_text(answer, is_whole))
+            question.console.prose(("\n" if number else "") + format_text(answer, is_whole))
             for table in answer.tables:
                 question.console.prose(f"\n{table.title}")
-                question.console.table(*cells(table))
+                question.console.table(*format_cells(table))
     return ExitCode.CLEAN if any(answer.is_shown for answer in answers) else ExitCode.INCONCLUSIVE
 
 
@@ -67,20 +72,20 @@ def trace_request(
     """Print the story of one request; list them if several match."""
     reader = question.reader
     if request_id is not None:
-        keys, asked = by_id(reader, request_id), f"request {request_id}"
+        keys, asked = find_by_id(reader, request_id), f"request {request_id}"
         searched = "gold.delayed_operations has no operation_id that begins so"
     else:
         assert broker_id is not None
         assert correlation_id is not None
-        keys = by_number(reader, broker_id, correlation_id, connection, *question.window, question.cluster_id)
+        keys = find_by_number(reader, broker_id, correlation_id, connection, *question.window, question.cluster_id)
         asked = f"request with correlation id {correlation_id} to broker {broker_id}"
         searched = "gold.request_phases has no request of this broker, correlation id, connection and time"
     if not keys:
         return tell(question, Answer(title=asked, is_shown=False, sentences=(f"Not found: {searched}.",)))
     if len(keys) > 1:
         return tell(question, _choice(asked, keys))
-    rows = request_rows(reader, keys[0])
-    return tell(question, request.answer(rows, lines_of(reader, request.rows_shown(rows))))
+    rows = read_request(reader, keys[0])
+    return tell(question, request.answer(rows, load_lines(reader, request.list_shown_rows(rows))))
 
 
 def _choice(asked: str, keys: list[dict[str, Any]]) -> Answer:
@@ -105,8 +110,8 @@ def trace_write(question: Question, client_id: str | None, place: str | None) ->
     """Print the outcome of a client's writes."""
     reader = question.reader
     topic, number = (None, None) if place is None else _topic_and_partition(reader, place)
-    rows = write_rows(reader, client_id, topic, number, *question.window, question.cluster_id)
-    return tell(question, write.answer(rows, lines_of(reader, write.rows_shown(rows))))
+    rows = read_writes(reader, client_id, topic, number, *question.window, question.cluster_id)
+    return tell(question, write.answer(rows, load_lines(reader, write.list_shown_rows(rows))))
 
 
 def _topic_and_partition(reader: LakeReader, place: str) -> tuple[str, int | None]:
@@ -139,15 +144,15 @@ def split_place(place: str) -> tuple[str, int]:
 def trace_partition(question: Question, place: str) -> ExitCode:
     """Print the history of a partition."""
     reader, (topic, number) = question.reader, split_place(place)
-    cluster_id = cluster_of(reader, topic, number, question.cluster_id)
-    rows = partition_rows(reader, cluster_id, topic, number, *question.window)
-    return tell(question, partition.answer(rows, lines_of(reader, partition.rows_shown(rows))))
+    cluster_id = find_cluster(reader, topic, number, question.cluster_id)
+    rows = read_partition_rows(reader, cluster_id, topic, number, *question.window)
+    return tell(question, partition.answer(rows, load_lines(reader, partition.list_shown_rows(rows))))
 
 
 def trace_finding(question: Question, finding_id: str, is_whole: bool) -> ExitCode:
     """Print the story of a finding; list them if a rule has several."""
     reader = question.reader
-    fitting = findings(reader, finding_id)
+    fitting = find_findings(reader, finding_id)
     if not fitting:
         say = "Not found: gold.violations has no finding whose id begins so, and none of a rule of this name."
         return tell(question, Answer(title=f"finding {finding_id}", is_shown=False, sentences=(say,)))
@@ -157,7 +162,7 @@ def trace_finding(question: Question, finding_id: str, is_whole: bool) -> ExitCo
         say = f"{len(fitting)} findings fit; choose one by its id."
         table = Table(title="findings", rows=rows)
         return tell(question, Answer(title=f"finding {finding_id}", is_shown=False, sentences=(say,), tables=(table,)))
-    return tell(question, finding.answer(finding_rows(reader, fitting[0])), is_whole=is_whole)
+    return tell(question, finding.answer(read_finding(reader, fitting[0])), is_whole=is_whole)
 
 
 def tell_incidents(question: Question, broker_id: int | None, topic: str | None, is_whole: bool) -> ExitCode:
@@ -172,12 +177,12 @@ def tell_incidents(question: Question, broker_id: int | None, topic: str | None,
         for table in ("gold_incidents", "gold_incident_lines")
     )
     under_way = small_tables.incidents(rows, lines, small_tables.bounds(question.time_from, question.time_until))
-    chosen = incidents.selected([incident_of(row) for row in under_way], broker_id, topic)
+    chosen = incidents.select_chains([incident_of(row) for row in under_way], broker_id, topic)
     if question.form == "json":
-        question.console.result(incidents.as_json(chosen))
+        question.console.result(incidents.format_json(chosen))
     else:
         has_requests = bool(reader.rows("SELECT 1 FROM gold_delayed_operations LIMIT 1"))
-        question.console.prose(incidents.as_text(chosen, has_requests, is_whole))
+        question.console.prose(incidents.format_text(chosen, has_requests, is_whole))
     return ExitCode.CLEAN
 
 
@@ -186,9 +191,9 @@ def tell_survivors(question: Question, place: str | None, at: datetime | None) -
     reader, at_us = question.reader, micros(at)
     if place is not None:
         topic, number = split_place(place)
-        places = [(cluster_of(reader, topic, number, question.cluster_id), topic, number)]
+        places = [(find_cluster(reader, topic, number, question.cluster_id), topic, number)]
     else:
-        places = without_leader(reader, question.cluster_id, at_us)
+        places = list_leaderless(reader, question.cluster_id, at_us)
     if not places:
         when = "at the end of the logs" if at_us is None else f"at {iso_utc(at_us)}"
         say = f"Every partition had a leader {when}. To check one anyway, name it: highwater survivors TOPIC-PARTITION."
@@ -196,13 +201,14 @@ def tell_survivors(question: Question, place: str | None, at: datetime | None) -
     if len(places) > PARTITIONS_MAX:
         question.console.note(f"{len(places)} partitions have no leader; these are the first {PARTITIONS_MAX}")
     results = [
-        survivors.survivors(partition_facts(reader, cluster_id, topic, number, at_us))
+        survivors.find_survivors(read_partition_facts(reader, cluster_id, topic, number, at_us))
         for cluster_id, topic, number in places[:PARTITIONS_MAX]
     ]
     if place is None and question.form != "json":
-        question.console.prose(f"{survivors.summary(results)}\n")
+        question.console.prose(f"{survivors.summarize(results)}\n")
     return tell(
-        question, *(survivors.answer(result, lines_of(reader, survivors.rows_shown(result))) for result in results)
+        question,
+        *(survivors.answer(result, load_lines(reader, survivors.list_shown_rows(result))) for result in results),
     )
 
 

@@ -99,7 +99,7 @@ def _with_named_others(context: click.Context, option: click.Parameter, lake: Pl
 
 def _trusted(context: click.Context, option: click.Parameter, conf: Path | None) -> Path | None:
     """Warn about others who may change the configuration."""
-    from highwater.pipelines.base.config import changeable_by
+    from highwater.pipelines.base.config import find_other_writer
     from highwater.pipelines.base.console import RichConsole
 
     if conf is None:
@@ -108,7 +108,7 @@ def _trusted(context: click.Context, option: click.Parameter, conf: Path | None)
     if isinstance(lake, Path) and conf.resolve().is_relative_to(lake.resolve()):
         remedy = "keep it elsewhere: who may write the lake could have any code run"
         raise ConfigError(conf, "", f"is in the lake ({lake}), and a configuration is code; {remedy}")
-    if who := changeable_by(conf):
+    if who := find_other_writer(conf):
         RichConsole().warn(f"{conf} is code, and can be changed by {who}; see docs/operations.md, Security")
     return conf
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 
 from highwater.jobs.exit_codes import ExitCode
 from highwater.jobs.lakes import tables_in
-from highwater.pipelines.base.answers import as_columns, as_csv, as_json
+from highwater.pipelines.base.answers import format_columns, format_csv, format_json
 from highwater.pipelines.base.config import Config
 from highwater.pipelines.base.console import Console
 from highwater.pipelines.base.errors import ForeignTable, InputError
@@ -20,7 +20,7 @@ from highwater.pipelines.storage.store import store_of
 from highwater.schemas.views import table_alias, views_over
 
 PARQUET = "parquet"
-_TEXTS = {"text": as_columns, "csv": as_csv, "json": as_json}
+_TEXTS = {"text": format_columns, "csv": format_csv, "json": format_json}
 #: More rows than this are no longer read by people.
 ROWS_SHOWN_MAX = 1000
 
@@ -82,7 +82,7 @@ def answer(
         console.note(f"  {rows.num_rows} rows, {ROWS_SHOWN_MAX} shown; --format csv and json give all")
         rows = rows.slice(0, ROWS_SHOWN_MAX)
     if out is None:
-        console.result(as_columns(rows, console.width) if form == "text" else _TEXTS[form](rows))
+        console.result(format_columns(rows, console.width) if form == "text" else _TEXTS[form](rows))
         return ExitCode.CLEAN
     with cannot_hold(out, "rows"):
         store_of(out).replace(out, _parquet(rows) if form == PARQUET else f"{_TEXTS[form](rows)}\n".encode())

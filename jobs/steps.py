@@ -20,7 +20,7 @@ from highwater.pipelines.base.config import Config
 from highwater.pipelines.base.console import Console
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.base.plain import number
-from highwater.pipelines.base.threads import concurrently
+from highwater.pipelines.base.threads import run_concurrently
 from highwater.pipelines.base.values import micros
 from highwater.pipelines.bronze.data_files import DataSummary, ingest_data
 from highwater.pipelines.bronze.discover import discover
@@ -375,7 +375,7 @@ def whole_report(
     """Return the report with all that the page shows."""
     cluster_id = run.cluster_id(lake)
     # Beside each other: while a query is planned, a core has nothing to do.
-    collected, detail = concurrently(
+    collected, detail = run_concurrently(
         [
             lambda: _collect(run, lake, run_id, problems),
             lambda: collect_detail(lake, run.config, run.time_from, run.time_until, started, cluster_id),

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from highwater.pipelines.base.fingerprint import NUMBERS
-from highwater.pipelines.base.syntax import parsed
+from highwater.pipelines.base.syntax import parse_source
 from highwater.schemas import silver
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -82,7 +82,7 @@ def code_hash(sources: Mapping[str, bytes]) -> str:
 
 
 def _tree(source: bytes) -> str:
-    tree = parsed(source)
+    tree = parse_source(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             # A wheel has all under one name, and does the same.

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from highwater.pipelines.base.arrow_rows import micros
-from highwater.pipelines.base.blobs import rows_by_table, unpack
+from highwater.pipelines.base.blobs import read_blobs, unpack
 from highwater.pipelines.base.chunks import Keyed
 from highwater.pipelines.base.config import load_config
 from highwater.pipelines.bronze.discover import discover
@@ -31,8 +31,8 @@ from highwater.pipelines.bronze.rows import FileSpan
 from highwater.pipelines.cluster import configs
 from highwater.pipelines.cluster import premises as p
 from highwater.pipelines.cluster import rows as pr
-from highwater.pipelines.cluster.premises import Premises, premises_of
-from highwater.pipelines.cluster.stage import config_fold, readings
+from highwater.pipelines.cluster.premises import Premises, build_premises
+from highwater.pipelines.cluster.stage import list_readings, make_config_fold
 from highwater.pipelines.grammars.facts import named, parse_lines
 from highwater.pipelines.lake.readings import RowsOf, by_batch
 from highwater.pipelines.rules.assumptions import doubts
@@ -128,7 +128,7 @@ class LogTables:
         owner = {"cluster_id": self.span.cluster_id, "broker_id": self.span.broker_id}
         span = {"first_us": int(times.min()), "last_us": int(times.max()), "kafka_version": self.kafka_version}
         rows = [dict.fromkeys(pr.SHAPE) | names | owner | (span if len(times) else {})]
-        for reading in readings():
+        for reading in list_readings():
             table = self.tables.get(reading.spec.name)
             if table is None or reading.spec is bronze.LOG_FILES:
                 continue
@@ -281,19 +281,19 @@ def _table(logs: Iterable[LogTables], spec: TableSpec) -> pa.Table:
 
 def _premises(logs: Sequence[LogTables]) -> Premises:
     rows = [row for log in logs for row in log.premise_rows]
-    fold = config_fold()
+    fold = make_config_fold()
     (reading,) = fold.sources
     batches_of_settings = [made for batch in _table(logs, reading.spec).to_batches() for made in reading.rows_of(batch)]
-    blobs = configs.lines(_in_order(fold.rows, batches_of_settings))
-    told = rows_by_table((row["table"], row["rows"]) for blob in blobs for row in blob.to_pylist())
-    rows += [{"kind": p.CONFIG, **line} for line in configs.first_of_alike(told[configs.LINES])]
-    return premises_of(rows, _CONFIG.replay.settle_ms * 1000)
+    blobs = configs.merge_lines(_in_order(fold.rows, batches_of_settings))
+    told = read_blobs((row["table"], row["rows"]) for blob in blobs for row in blob.to_pylist())
+    rows += [{"kind": p.CONFIG, **line} for line in configs.deduplicate_lines(told[configs.LINES])]
+    return build_premises(rows, _CONFIG.replay.settle_ms * 1000)
 
 
 def _in_order(keyed: Keyed, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield rows as a worker of a fold gets them."""
-    chunks = [(row["place"], row["rows"]) for chunk in keyed.chunks(rows, [0]) for row in chunk.to_pylist()]
-    return keyed.merged(sorted(chunks))
+    chunks = [(row["place"], row["rows"]) for chunk in keyed.make_chunks(rows, [0]) for row in chunk.to_pylist()]
+    return keyed.merge_chunks(sorted(chunks))
 
 
 def _ask_rules(logs: Sequence[LogTables], told: Premises) -> tuple[dict[str, set[int]], Mapping[str, Any]]:
@@ -310,7 +310,7 @@ def _ask_rules(logs: Sequence[LogTables], told: Premises) -> tuple[dict[str, set
         for made in make(named(batch, told.topic_names) if name == silver.REPLICA_FETCHES.name else batch)
     ]
     blobs = auditor(told.contexts, RULES, _SKEW_MAX_US)(_in_order(FACTS, facts))
-    found = rows_by_table((row["table"], row["rows"]) for blob in blobs for row in blob.to_pylist())
+    found = read_blobs((row["table"], row["rows"]) for blob in blobs for row in blob.to_pylist())
     brokers: dict[str, set[int]] = defaultdict(set)
     for row in found[NAMED]:
         brokers[row["cluster_id"]].add(row["broker_id"])

@@ -16,17 +16,17 @@ import pyarrow as pa
 
 from highwater.pipelines.base.grid import format_grid
 
-#: What spreadsheets take for a formula, but for plain numbers.
+#: Texts that spreadsheets take for formulas, except plain numbers.
 _FORMULA: Final = re.compile(r"\s*+(?:[=@]|[+\-](?!(?:\d+(?:\.\d+)?)?\Z))|[\t\r]")
 
 
-def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
+def list_plain_rows(table: pa.Table) -> list[dict[str, Any]]:
     """Return rows of plain values: times as ISO 8601 in UTC, decimals as numbers."""
-    columns = [[_plain(value) for value in column.to_pylist()] for column in table.columns]
+    columns = [[_convert_value(value) for value in column.to_pylist()] for column in table.columns]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _plain(value: Any) -> Any:
+def _convert_value(value: Any) -> Any:
     if isinstance(value, datetime):
         text = value.isoformat(timespec="microseconds" if value.microsecond % 1000 else "milliseconds")
         return text.replace("+00:00", "Z")
@@ -36,45 +36,45 @@ def _plain(value: Any) -> Any:
         # Engines differ in the type of a sum of integers.
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, Mapping):
-        return {name: _plain(part) for name, part in value.items()}
+        return {name: _convert_value(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [_plain(part) for part in value]
+        return [_convert_value(part) for part in value]
     return value
 
 
-def as_json(table: pa.Table) -> str:
+def format_json(table: pa.Table) -> str:
     """Return a JSON array of objects, one line each."""
-    lines = [orjson.dumps(row, default=str).decode() for row in plain_rows(table)]
+    lines = [orjson.dumps(row, default=str).decode() for row in list_plain_rows(table)]
     return "[" + ",\n ".join(lines) + "]"
 
 
-def as_csv(table: pa.Table) -> str:
+def format_csv(table: pa.Table) -> str:
     """Return CSV with a header; null is empty, nested values are JSON.
 
-    A text that spreadsheets would take for a formula begins with an apostrophe, as they write it.
+    A text that spreadsheets would take for a formula begins with an apostrophe.
     """
-    return csv_lines([table.column_names, *(row.values() for row in plain_rows(table))])
+    return format_csv_lines([table.column_names, *(row.values() for row in list_plain_rows(table))])
 
 
-def csv_lines(rows: Iterable[Iterable[Any]]) -> str:
-    """Return rows as `as_csv` writes them."""
+def format_csv_lines(rows: Iterable[Iterable[Any]]) -> str:
+    """Return rows as `format_csv` writes them."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(map(_csv_cell, row) for row in rows)
+    csv.writer(text, lineterminator="\n").writerows(map(_format_csv_cell, row) for row in rows)
     return text.getvalue().rstrip("\n")
 
 
-def as_columns(table: pa.Table, width: int | None = None) -> str:
+def format_columns(table: pa.Table, width: int | None = None) -> str:
     """Return aligned columns, numbers right-aligned and rounded.
 
     Args:
         width: columns of the terminal. None means no limit.
     """
-    rows = [{name: _rounded(value) for name, value in row.items()} for row in plain_rows(table)]
+    rows = [{name: _shorten_number(value) for name, value in row.items()} for row in list_plain_rows(table)]
     right = [bool(rows) and all(_is_number(row[name]) for row in rows) for name in table.column_names]
-    return format_grid(table.column_names, [[*map(_cell, row.values())] for row in rows], right, width)
+    return format_grid(table.column_names, [[*map(_format_cell, row.values())] for row in rows], right, width)
 
 
-def _rounded(value: Any) -> Any:
+def _shorten_number(value: Any) -> Any:
     """Return a fraction with four significant digits, or all digits of its whole part."""
     if not isinstance(value, float) or not math.isfinite(value):
         return value
@@ -85,12 +85,12 @@ def _is_number(value: object) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
-def _csv_cell(value: Any) -> str:
-    text = _cell(value)
+def _format_csv_cell(value: Any) -> str:
+    text = _format_cell(value)
     return f"'{text}" if isinstance(value, str) and _FORMULA.match(value) else text
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):

@@ -20,8 +20,8 @@ def arrow_schema(types: Mapping[str, str]) -> pa.Schema:
     return to_arrow_schema(shape(types), timezone="UTC")
 
 
-def conformed(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch with columns of these names and types. Columns of the right type are not copied."""
+def convert_batch(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch with the columns and types of a schema. Columns of the right type are not copied."""
     if batch.schema.equals(schema):
         return batch
     columns = [batch.column(field.name) for field in schema]
@@ -36,15 +36,15 @@ def shaped(schema: pa.Schema, row_count: int, values: Mapping[str, Value]) -> pa
     """Return rows of a schema; columns without a value are null.
 
     Raises:
-        KeyError: a value is of no column.
+        KeyError: a value has no column in the schema.
     """
     if unknown := values.keys() - set(schema.names):
         raise KeyError(f"no columns: {', '.join(sorted(unknown))}")
-    arrays = [_column(field.type, row_count, values.get(field.name)) for field in schema]
+    arrays = [_make_column(field.type, row_count, values.get(field.name)) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _column(data_type: pa.DataType, row_count: int, value: Value) -> pa.Array:
+def _make_column(data_type: pa.DataType, row_count: int, value: Value) -> pa.Array:
     if value is None:
         return pa.nulls(row_count, data_type)
     if isinstance(value, pa.ChunkedArray):
@@ -60,12 +60,12 @@ def micros(column: pa.Array) -> pa.Array:
 
 
 def first_of(*columns: Value) -> pa.Array:
-    """Return the first value of each row that is not null."""
+    """Return the first non-null value of each row."""
     return pc.coalesce(*columns)
 
 
 def when(condition: pa.Array, value: Value, otherwise: Value = None) -> pa.Array:
-    """Return one value if a condition holds, the other if it is false or null."""
+    """Return `value` for rows whose condition holds, else `otherwise`, also for a null condition."""
     return pc.if_else(pc.fill_null(condition, False), value, otherwise)
 
 
@@ -78,23 +78,23 @@ def both(*conditions: pa.Array) -> pa.Array:
 
 
 def is_in(column: pa.Array, values: Sequence[Any]) -> pa.Array:
-    """Return True for rows whose value is one of these; null is not."""
+    """Return True for rows with one of some values; False for null."""
     return pc.is_in(column, value_set=pa.array(list(values), column.type))
 
 
 def look_up(values: Mapping[Any, Any], keys: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return the value for each key; null if it has none."""
+    """Return the value of each key; null for an unknown key."""
     if not values:
         return pa.nulls(len(keys), data_type)
     index = pc.index_in(keys, value_set=pa.array(list(values), keys.type))
     return pa.array(list(values.values()), data_type).take(index)
 
 
-def exploded(rows: pa.RecordBatch, name: str, item: str) -> pa.RecordBatch:
-    """Return one row per item of a column of arrays, in place of that column.
+def explode(rows: pa.RecordBatch, name: str, item: str) -> pa.RecordBatch:
+    """Return one row per item of a list column, in place of that column.
 
     Args:
-        item: what the item is called. Its fields, if it is a struct, are columns ``<item>.<field>``.
+        item: name of the item. Fields of a struct become columns ``<item>.<field>``.
     """
     lists = rows.column(name)
     parents, items = pc.list_parent_indices(lists), pc.list_flatten(lists)
@@ -104,7 +104,7 @@ def exploded(rows: pa.RecordBatch, name: str, item: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*others.columns, *fields], names=[*others.schema.names, *names])
 
 
-def named(topic_names: Mapping[tuple[str, str], str], rows: pa.RecordBatch) -> pa.RecordBatch:
+def fill_topic_names(topic_names: Mapping[tuple[str, str], str], rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows with topic names in place of ``id:<topic id>``, if a line shows the name."""
     topic = rows.column("topic")
     if not topic_names or not pc.any(pc.starts_with(topic, "id:")).as_py():
@@ -121,8 +121,13 @@ def one_batch(rows: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 
-def first_of_each(rows: pa.RecordBatch, by: Sequence[str], order: Sequence[str]) -> pa.RecordBatch:
-    """Return the first row in an order of those that are equal in some columns."""
+def select_first(rows: pa.RecordBatch, by: Sequence[str], order: Sequence[str]) -> pa.RecordBatch:
+    """Return the first row of each group.
+
+    Args:
+        by: columns that are equal within a group.
+        order: columns that order its rows.
+    """
     places = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in order]).cast(pa.int64())
     numbers = pa.table([*map(rows.column, by), pc.inverse_permutation(places)], names=[*by, "number"])
     first = numbers.group_by(list(by)).aggregate([("number", "min")]).column("number_min")

@@ -1,6 +1,6 @@
-"""Rows of several tables in one stream: a blob is some rows of one table, as an Arrow IPC stream of their own.
+"""Rows of several tables in one stream. A blob is an Arrow IPC stream with rows of one table.
 
-So one pass of a worker feeds tables of whatever shapes. No Spark session here.
+So one pass of a worker feeds tables with different columns. No Spark session here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def pack(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"table": table, "row_count": batch.num_rows, "rows": blob}], BLOB_SCHEMA)
 
 
-def packed(table: str, batches: Iterable[pa.RecordBatch]) -> Batches:
+def pack_all(table: str, batches: Iterable[pa.RecordBatch]) -> Batches:
     """Yield rows of one table as blobs."""
     for batch in batches:
         yield pack(table, batch)
@@ -65,7 +65,7 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> Batches:
                 yield from stream
 
 
-def rows_by_table(blobs: Iterable[tuple[str, bytes]]) -> defaultdict[str, list[dict[str, Any]]]:
+def read_blobs(blobs: Iterable[tuple[str, bytes]]) -> defaultdict[str, list[dict[str, Any]]]:
     """Return rows by table of a few blobs."""
     rows_of: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for table, rows in blobs:
@@ -75,13 +75,13 @@ def rows_by_table(blobs: Iterable[tuple[str, bytes]]) -> defaultdict[str, list[d
 
 
 class Tables:
-    """Rows of several tables, until there are enough of one for a blob.
+    """Buffer of rows of several tables, which packs full blobs.
 
     Args:
-        shapes: columns by table; instants are given as microseconds.
+        shapes: columns by table; instants are microseconds.
 
     Attributes:
-        full: blobs to give away.
+        full: blobs to return.
     """
 
     def __init__(self, shapes: Mapping[str, StructType]) -> None:
@@ -98,7 +98,7 @@ class Tables:
             self._fill(table)
 
     def add_named(self, table: str, row: Mapping[str, Any]) -> None:
-        """Add a row by the names of the table's columns; those that it lacks are null."""
+        """Add a row by column names; missing columns are null."""
         self.add(table, list(map(row.get, self._names[table])))
 
     def take(self) -> Batches:

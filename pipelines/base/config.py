@@ -24,18 +24,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from highwater.pipelines.base.errors import ConfigError
-from highwater.pipelines.base.resources import conf_file
+from highwater.pipelines.base.resources import find_conf_file
 
 COMMAND_LINE = "command line"
 _TIME_ZONE = "spark.sql.session.timeZone"
 LogKind = Literal["server", "state-change", "controller", "kafka-request", "log-cleaner", "other"]
 
 
-def _flat_text(value: object) -> object:
+def _flatten_settings(value: object) -> object:
     """Return Spark settings as flat text: TOML parses an unquoted ``spark.sql.x = 4`` as nested tables."""
     if not isinstance(value, Mapping):
         return value
-    flat = {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in _leaves(value)}
+    flat = {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in _list_leaves(value)}
     if flat.get(_TIME_ZONE, "UTC") != "UTC":
         raise ValueError(f"{_TIME_ZONE} is always UTC, since rows depend on it; the zone of logs is ingest.timezone")
     return flat
@@ -64,7 +64,7 @@ Memory = Annotated[str, _require(r"[1-9][0-9]*[mg]", "invalid size of memory {!r
 Days = Annotated[str, _require(r"[1-9][0-9]{0,4}d", "invalid number of days {!r}; expected for example 90d")]
 
 
-def _zone(value: object) -> object:
+def _validate_zone(value: object) -> object:
     """Validate an IANA zone name."""
     try:
         ZoneInfo(str(value))
@@ -73,12 +73,12 @@ def _zone(value: object) -> object:
     return value
 
 
-def _named(value: object) -> object:
-    """Return the settings of a folder: given as a name, or as a table."""
+def _wrap_name(value: object) -> object:
+    """Return the settings of a folder as a table. A bare name sets the cluster."""
     return {"cluster": value} if isinstance(value, str) else value
 
 
-Zone = Annotated[str, BeforeValidator(_zone)]
+Zone = Annotated[str, BeforeValidator(_validate_zone)]
 
 
 class _Section(BaseModel):
@@ -93,11 +93,11 @@ class SessionConfig(_Section):
     shuffle_partitions: int | None = Field(default=None, ge=1)
     lock_wait_s: int = Field(ge=0)
     lease_s: int = Field(ge=4)
-    spark: Annotated[dict[str, str], BeforeValidator(_flat_text)]
+    spark: Annotated[dict[str, str], BeforeValidator(_flatten_settings)]
 
 
 class FolderConfig(_Section):
-    """Settings of a folder of logs; a name alone is that of its cluster."""
+    """Settings of a folder of logs. A bare name sets its cluster."""
 
     cluster: Name = ""
     timezone: Zone | None = None
@@ -108,7 +108,7 @@ class IngestConfig(_Section):
 
     timezone: Zone
     cluster: Name
-    clusters: dict[str, Annotated[FolderConfig, BeforeValidator(_named)]]
+    clusters: dict[str, Annotated[FolderConfig, BeforeValidator(_wrap_name)]]
     record_bytes_max: int = Field(ge=4096)
     batch_mb: int = Field(ge=0)
     log_format: str
@@ -155,7 +155,7 @@ class AuditConfig(_Section):
 
 
 class RetentionConfig(_Section):
-    """How long layers are kept, as days (``90d``); None: for as long as ``expire --keep`` says."""
+    """Days for which layers are kept (``90d``). None: as ``expire --keep`` says."""
 
     bronze_keep: Days | None = None
     silver_keep: Days | None = None
@@ -189,7 +189,7 @@ class Config(_Section):
     def replay_hash(self) -> str:
         """Return the SHA-256 (hex) of the keys that resume state depends on.
 
-        Not of how files are read: those that were read are not read again.
+        Keys about reading files do not count: files are read once.
         """
         return self._hash({"replay", "latency"})
 
@@ -199,7 +199,8 @@ class Config(_Section):
         return self._hash({"audit"})
 
     def _hash(self, sections: set[str]) -> str:
-        # Whose a file is stands in its rows: to name one more cluster changes nothing of the others.
+        # Rows hold the cluster of their file: another cluster in the configuration does not change the rows of the
+        # rest.
         unasked = {"ingest": {"cluster", "clusters"}}
         values = self.model_dump(mode="json", include=sections, exclude=unasked)
         text = json.dumps(values, sort_keys=True, separators=(",", ":"))
@@ -210,33 +211,33 @@ def load_config(path: Path | None = None, overrides: Mapping[str, Any] | None = 
     """Read and check the configuration.
 
     Args:
-        path: a TOML file that changes some of the defaults.
-        overrides: values by dotted key (``session.master``), from the command line; None means not given.
+        path: TOML file that changes some of the defaults.
+        overrides: values by dotted key (``session.master``), from the command line; None is ignored.
 
     Raises:
-        ConfigError: names the file, the key and what would be allowed.
+        ConfigError: names the file, the key and the allowed values.
     """
-    layers: list[tuple[str, dict[str, Any]]] = [("default.toml", _read(conf_file("default.toml")))]
+    layers: list[tuple[str, dict[str, Any]]] = [("default.toml", _read(find_conf_file("default.toml")))]
     if path is not None:
         layers.append((str(path), _read(path)))
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
-    layers.append((COMMAND_LINE, _nested(given)))
+    layers.append((COMMAND_LINE, _build_tree(given)))
 
     merged: dict[str, Any] = {}
     origin: dict[str, str] = {}
     for file, layer in layers:
         merged = _merge(merged, layer)
-        origin.update({key: file for key, _ in _nodes(layer)})
+        origin.update({key: file for key, _ in _walk_nodes(layer)})
     try:
         return Config.model_validate(merged)
     except ValidationError as error:
         raise _explain(error.errors()[0], origin, str(path or "default.toml")) from None
 
 
-def changeable_by(path: Path) -> str | None:
-    """Return who besides the owner may change a configuration file, in words; None if no one.
+def find_other_writer(path: Path) -> str | None:
+    """Return in words the other users who may change a configuration file. None if only its owner may.
 
-    It is code: Spark's options name classes that its JVM loads.
+    The file is code: Spark's options name classes that its JVM loads.
     """
     for place, what in ((path.resolve(), "it"), (path.resolve().parent, "its folder")):
         try:
@@ -245,17 +246,17 @@ def changeable_by(path: Path) -> str | None:
             continue  # `load_config` says so
         if status.st_uid not in (0, os.getuid()):
             return f"another user, who owns {what}"
-        # In a folder with this bit, only who owns a file may put another one in its place.
+        # In a folder with this bit, only the owner of a file may replace it.
         if status.st_mode & stat.S_ISVTX:
             continue
         if status.st_mode & stat.S_IWOTH:
             return f"everyone: {what} is writable by all"
-        if status.st_mode & stat.S_IWGRP and not _is_of_one(status.st_gid, status.st_uid):
+        if status.st_mode & stat.S_IWGRP and not _is_private_group(status.st_gid, status.st_uid):
             return f"its group, which may write {what}"
     return None
 
 
-def _is_of_one(group_id: int, user_id: int) -> bool:
+def _is_private_group(group_id: int, user_id: int) -> bool:
     """Return True if a group is the private group of a user."""
     try:
         group, user = grp.getgrgid(group_id), pwd.getpwuid(user_id).pw_name
@@ -279,7 +280,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(path, "", f"is not TOML; correct this: {error}") from None
 
 
-def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+def _build_tree(flat: Mapping[str, Any]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for key, value in flat.items():
         *parents, leaf = key.split(".")
@@ -298,15 +299,15 @@ def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     return merged
 
 
-def _nodes(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _walk_nodes(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in tree.items():
         yield prefix + key, value
         if isinstance(value, Mapping):
-            yield from _nodes(value, f"{prefix}{key}.")
+            yield from _walk_nodes(value, f"{prefix}{key}.")
 
 
-def _leaves(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    return ((key, value) for key, value in _nodes(tree) if not isinstance(value, Mapping))
+def _list_leaves(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    return ((key, value) for key, value in _walk_nodes(tree) if not isinstance(value, Mapping))
 
 
 def _explain(error: ErrorDetails, origin: Mapping[str, str], fallback: str) -> ConfigError:
@@ -316,23 +317,23 @@ def _explain(error: ErrorDetails, origin: Mapping[str, str], fallback: str) -> C
     known = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
     file = next((origin[name] for name in known if name in origin), fallback)
     if error["type"] == "extra_forbidden":
-        return ConfigError(file, key, "unknown key", _keys_of(parts[:-1]))
+        return ConfigError(file, key, "unknown key", _list_keys(parts[:-1]))
     if error["type"] == "literal_error":
         choices = str(error["ctx"]["expected"]).replace("'", "").replace(" or ", ", ").split(", ")
         return ConfigError(file, key, f"{error['input']!r} is not allowed", choices)
     message = error["msg"].removeprefix("Value error, ")
     if message.startswith("Input should "):
         return ConfigError(file, key, f"is {error['input']!r}; it {message.removeprefix('Input ')}")
-    return ConfigError(file, key, message[:1].lower() + message[1:] + _shown(error["input"], message))
+    return ConfigError(file, key, message[:1].lower() + message[1:] + _format_input(error["input"], message))
 
 
-def _shown(value: object, message: str) -> str:
+def _format_input(value: object, message: str) -> str:
     if isinstance(value, Mapping) or repr(value) in message:
         return ""
     return f", but it is {value!r}"
 
 
-def _keys_of(parents: list[str]) -> list[str]:
+def _list_keys(parents: list[str]) -> list[str]:
     model: type[BaseModel] = Config
     for parent in parents:
         annotation = model.model_fields[parent].annotation

@@ -19,7 +19,7 @@ from rich.text import Text
 from highwater.pipelines.base.grid import format_grid
 from highwater.pipelines.base.zones import Localizer
 
-#: Of each stage on two cores: seconds of any run, and of a megabyte of text (docs/performance.md, 1 to 866 MB).
+#: Seconds of each stage on two cores: per run, and per megabyte of text (docs/performance.md, 1 to 866 MB).
 _SECONDS: Mapping[str, tuple[float, float]] = {
     "start Spark": (6.0, 0.0),
     "ingest": (0.5, 0.03),
@@ -28,9 +28,9 @@ _SECONDS: Mapping[str, tuple[float, float]] = {
     "replay": (2.0, 0.18),
     "report": (0.5, 0.008),
 }
-#: What is added where a stage takes longer than was thought: a part of what it has taken.
+#: Estimated rest of an overdue stage, as a share of its time so far.
 _OVERDUE = 0.25
-#: No machine is this much faster or slower for long; a first stage may seem to be.
+#: Bounds of a machine's speed factor. A first stage may seem outside.
 _FACTOR_MIN, _FACTOR_MAX = 0.2, 10.0
 
 
@@ -38,8 +38,8 @@ class Plan:
     """Stages of a run, and the speed of this machine relative to the measured one.
 
     Args:
-        stages: in their order; those of which nothing is known count for nothing.
-        text_bytes: of the logs that are new, roughly.
+        stages: stages in their order. Stages without a measurement count as zero seconds.
+        text_bytes: approximate size of the new logs.
     """
 
     def __init__(self, stages: tuple[str, ...], text_bytes: int) -> None:
@@ -61,33 +61,37 @@ class Plan:
         """Return the number of a stage, from 1; None if it is not planned, or repeated for a later batch."""
         return self.stages.index(stage) + 1 if stage in self._expected and stage not in self._taken else None
 
-    def left_s(self, stage: str, elapsed_s: float) -> float | None:
-        """Return the seconds until the last stage ends, given the time that one has run; None if unknown."""
+    def estimate_left_s(self, stage: str, elapsed_s: float) -> float | None:
+        """Return the estimated seconds until the end of the last stage. None if unknown.
+
+        Args:
+            elapsed_s: time for which `stage` has run.
+        """
         if self.position(stage) is None:
             return None
-        factor = self._factor()
+        factor = self._estimate_factor()
         later = sum(seconds for name, seconds in self._expected.items() if name != stage and name not in self._taken)
         of_stage = self._expected[stage] * factor - elapsed_s
         return later * factor + (of_stage if of_stage > 0 else _OVERDUE * elapsed_s)
 
-    def _factor(self) -> float:
+    def _estimate_factor(self) -> float:
         expected = sum(self._expected[stage] for stage in self._taken)
         if not expected:
             return 1.0
         return min(max(sum(self._taken.values()) / expected, _FACTOR_MIN), _FACTOR_MAX)
 
 
-def shown(plan: Plan | None, stage: str, elapsed_s: float) -> str:
+def format_progress(plan: Plan | None, stage: str, elapsed_s: float) -> str:
     """Return the progress line of a running stage."""
     text = f"{stage}  {elapsed_s:.0f} s"
-    left = None if plan is None else plan.left_s(stage, elapsed_s)
+    left = None if plan is None else plan.estimate_left_s(stage, elapsed_s)
     if plan is None or left is None:
         return text
     size = f", {plan.text_bytes / 1e6:,.0f} MB of text" if plan.text_bytes >= 1e6 else ""
-    return f"{text}, about {_rough(left)} left (step {plan.position(stage)} of {len(plan.stages)}{size})"
+    return f"{text}, about {_format_duration(left)} left (step {plan.position(stage)} of {len(plan.stages)}{size})"
 
 
-def _rough(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     """Return a duration rounded for people."""
     if seconds >= 90:
         return f"{seconds / 60:.0f} min"
@@ -95,7 +99,7 @@ def _rough(seconds: float) -> str:
 
 
 class Console:
-    """Receiver of the messages of stages. This one ignores them."""
+    """Receiver of the messages of stages. This base class ignores them."""
 
     #: Columns of the terminal. None if stdout is a file.
     width: int | None = None
@@ -105,7 +109,7 @@ class Console:
         return nullcontext()
 
     def plan(self, stages: tuple[str, ...], text_bytes: int) -> None:
-        """Announce the stages to come and the size of the text, to estimate the remaining time."""
+        """Show the coming stages and the size of the text, to estimate the remaining time."""
 
     def note(self, text: str) -> None:
         """Print a note on stderr."""
@@ -120,12 +124,12 @@ class Console:
         """Print an answer in sentences on stdout. A terminal breaks lines between words.
 
         Args:
-            hang: columns by which the rest of such a line is indented; None: two more than the line itself.
+            hang: indent of continuation lines, columns. None for two more than the line itself.
         """
         self.result(text)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """Print rows on stdout; numbers are right-aligned. A row that is wider than the terminal is a block."""
+        """Print rows on stdout; numbers are right-aligned. A row wider than the terminal becomes a block."""
 
 
 class _Watched:
@@ -135,7 +139,7 @@ class _Watched:
         self._plan, self._stage, self._started = plan, stage, time.monotonic()
 
     def __rich__(self) -> Text:
-        return Text(shown(self._plan, self._stage, time.monotonic() - self._started))
+        return Text(format_progress(self._plan, self._stage, time.monotonic() - self._started))
 
 
 class _Stream(Terminal):
@@ -182,34 +186,34 @@ class RichConsole(Console):
             if self._plan is not None:
                 self._plan.end(name, time.monotonic() - started)
         finally:
-            self._err.print(f"{escaped(name):<32} {time.monotonic() - started:6.1f} s{ending}")
+            self._err.print(f"{escape_text(name):<32} {time.monotonic() - started:6.1f} s{ending}")
 
     def note(self, text: str) -> None:
-        self._err.print(escaped(self._localize(text)))
+        self._err.print(escape_text(self._localize(text)))
 
     def warn(self, text: str) -> None:
-        self._err.print(Text(f"warning: {escaped(text)}", style="yellow"))
+        self._err.print(Text(f"warning: {escape_text(text)}", style="yellow"))
 
     def result(self, text: str) -> None:
         # Not print(), which makes pictures of :words: between colons.
-        self._out.out(escaped(text), highlight=False)
+        self._out.out(escape_text(text), highlight=False)
 
     def prose(self, text: str, hang: int | None = None) -> None:
-        # What reads a file takes it line by line.
+        # Programs read a file line by line.
         width = self.width or sys.maxsize
-        self.result("\n".join(_broken(line, width, hang) for line in self._localize(text).split("\n")))
+        self.result("\n".join(_wrap_line(line, width, hang) for line in self._localize(text).split("\n")))
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         cells = [[self._format_cell(cell) for cell in row] for row in rows]
         right = [all(map(_NUMBER.fullmatch, column)) for column in zip(*cells, strict=True)] or [False] * len(columns)
-        self.result(format_grid([*map(escaped, columns)], cells, right, self.width))
+        self.result(format_grid([*map(escape_text, columns)], cells, right, self.width))
 
     def _format_cell(self, cell: object) -> str:
-        text = escaped(self._localize(_shown(cell)))
-        return text if self.width else _folded(text)
+        text = escape_text(self._localize(_format_value(cell)))
+        return text if self.width else _fold_cell(text)
 
 
-#: What a terminal obeys, or shows in another order: controls but for tab and line feed, marks of direction, invisible
+#: Characters that a terminal obeys or reorders: controls except tab and line feed, marks of direction, invisible
 #: characters, and halves of surrogate pairs.
 _UNSAFE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
@@ -217,8 +221,8 @@ _UNSAFE: Final = re.compile(
 )
 
 
-def escaped(text: str) -> str:
-    """Return a text without what a terminal obeys, in escapes that JSON has, too: ``\\u001b`` for ESC."""
+def escape_text(text: str) -> str:
+    r"""Return a text with terminal control characters as JSON escapes: ``\u001b`` for ESC."""
     return _UNSAFE.sub(lambda match: ascii(match[0])[1:-1] if match[0] > "\uffff" else f"\\u{ord(match[0]):04x}", text)
 
 
@@ -228,11 +232,11 @@ _PROSE_WIDTH = 72
 _NUMBER = re.compile(r"|-|[-+]?[\d.,]+[x%]?")
 
 
-#: A command is copied, and stays as it is.
+#: A command line, which is not wrapped so that it can be copied.
 _COMMAND = re.compile(r"(?:^ *|  |\$ )highwater ")
 
 
-def _broken(line: str, width: int, hang: int | None) -> str:
+def _wrap_line(line: str, width: int, hang: int | None) -> str:
     """Return a line broken into as many lines as needed."""
     if len(line) <= width or _COMMAND.search(line):
         return line
@@ -247,11 +251,11 @@ def _broken(line: str, width: int, hang: int | None) -> str:
     )
 
 
-def _folded(text: str) -> str:
+def _fold_cell(text: str) -> str:
     return fill(text, _PROSE_WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
-def _shown(cell: object) -> str:
+def _format_value(cell: object) -> str:
     if cell is None:
         return ""
     return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell)

@@ -1,9 +1,9 @@
 """Identity of a result: components of the program, configuration, inputs. Pure.
 
-Each component has a number, which is raised when what it gives of the same input may differ. A component starts over if
-its own number changed, or if one did that it rests on: grammars make silver of bronze, the replay and the rules make
-gold of silver. What reads bronze from files is no part of it, since files are read once; the report computes nothing
-that is kept. `tests/unit/platform/test_components.py` notices code that changed under the same number.
+Each component has a number, which is raised if its result for equal input may differ. A component starts over if its
+own number changed, or the number of a component that it depends on: grammars compute silver from bronze, the replay and
+the rules compute gold from silver. Readers are left out, since files are read once; the report stores no computed
+values. `tests/unit/platform/test_components.py` reports code that changed under the same number.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ DISTRIBUTION: Final = "highwater-kafka"
 #: Components of a replay's fingerprint, in its order, by the names that the ledger has them by.
 REPLAY, GRAMMAR, SETTINGS, RULES = "replay", "grammar", "settings", "rules"
 _COMPONENTS: Final = (REPLAY, GRAMMAR, SETTINGS)
-#: *readers*: what a new file gives; what earlier ones gave stays. *grammar*: what a line means. *replay*: when an
-#: operation may be answered, and where its time went. *rules*: what breaks a guarantee, and the rest that is asked of
-#: all of silver in every run.
+#: *readers*: rows of a new file; rows of earlier files stay. *grammar*: meaning of a line. *replay*: time at which an
+#: operation may be answered, and the parts of its wait. *rules*: broken guarantees, and other results that every
+#: run computes from silver.
 NUMBERS: Final = {"readers": 5, GRAMMAR: 2, REPLAY: 1, RULES: 2}
-#: Of a lake whose tables an upgrade has made again: nothing is gone on from.
+#: Component of a lake whose tables an upgrade has rebuilt: no state is reused.
 TABLES: Final = "tables"
 #: Modules, and data that they read.
 _CODE: Final = (".py", ".toml", ".sql")
@@ -44,35 +44,35 @@ def rules_fingerprint() -> str:
     return " ".join(f"{name}-{number}" for name, number in NUMBERS.items())
 
 
-def grammar_fingerprint() -> str:
+def compute_grammar_fingerprint() -> str:
     """Return the fingerprint of the grammars that make silver from bronze, without a space."""
     return f"{GRAMMAR}-{NUMBERS[GRAMMAR]}"
 
 
-def replay_fingerprint(config_hash: str, grammar: str) -> str:
+def compute_replay_fingerprint(config_hash: str, grammar: str) -> str:
     """Return the fingerprint of replay code, grammars and settings. State with another fingerprint is not reused.
 
     Args:
-        config_hash: of the sections that it depends on, `pipelines.base.config.Config.replay_hash`.
-        grammar: fingerprint of the grammars that silver was parsed by.
+        config_hash: hash of the sections that it depends on, `pipelines.base.config.Config.replay_hash`.
+        grammar: fingerprint of the grammars that parsed silver.
     """
     return " ".join((f"{REPLAY}-{NUMBERS[REPLAY]}", grammar, config_hash[:16]))
 
 
-def audit_fingerprint() -> str:
+def compute_audit_fingerprint() -> str:
     """Return the fingerprint of the rules that judge facts of a partition."""
     return f"{REPLAY}-{NUMBERS[REPLAY]} {RULES}-{NUMBERS[RULES]}"
 
 
-def components_changed(before: str, now: str) -> list[str]:
-    """Return names of the components in which two fingerprints of replays differ."""
+def list_changed_components(before: str, now: str) -> list[str]:
+    """Return the names of the components in which two replay fingerprints differ."""
     old, new = before.split(" "), now.split(" ")
     if before == TABLES or len(old) != len(new):
         return [TABLES if before == TABLES else REPLAY]
     return [name for name, was, is_now in zip(_COMPONENTS, old, new, strict=True) if was != is_now]
 
 
-def inputs_fingerprint(file_ids: Iterable[str], replay: str) -> str:
+def compute_inputs_fingerprint(file_ids: Iterable[str], replay: str) -> str:
     """Return the hash of the files of an audit and of the replay fingerprint: 32 hex digits."""
     return sha256("\n".join([replay, *sorted(file_ids)]).encode()).hexdigest()[:32]
 
@@ -81,8 +81,8 @@ def run_id(inputs: str, config_hash: str) -> str:
     """Return the id of an audit: equal files, grammars, replay, rules and settings give equal ids.
 
     Args:
-        inputs: of `inputs_fingerprint`.
-        config_hash: of the sections that the rules depend on, `pipelines.base.config.Config.rules_hash`.
+        inputs: result of `compute_inputs_fingerprint`.
+        config_hash: hash of the sections that the rules depend on, `pipelines.base.config.Config.rules_hash`.
 
     Returns:
         32 hex digits.
@@ -91,19 +91,19 @@ def run_id(inputs: str, config_hash: str) -> str:
 
 
 @lru_cache
-def package_hash() -> str:
+def compute_package_hash() -> str:
     """Return the hash of all code that tasks may run, also from an archive: 16 hex digits."""
     digest = sha256()
     base = __package__.rpartition(".")[0].removesuffix("pipelines")
     for package in ("pipelines", "schemas"):
-        for name, source in sorted(_modules(files(base + package), package)):
+        for name, source in sorted(_walk_modules(files(base + package), package)):
             digest.update(f"{name}\0".encode() + source + b"\0")
     return digest.hexdigest()[:16]
 
 
-def _modules(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
+def _walk_modules(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
     for entry in folder.iterdir():
         if entry.name.endswith(_CODE):
             yield f"{name}/{entry.name}", entry.read_bytes()
         elif entry.is_dir():
-            yield from _modules(entry, f"{name}/{entry.name}")
+            yield from _walk_modules(entry, f"{name}/{entry.name}")

@@ -1,12 +1,12 @@
 """Serialized folds, to resume from in a later run, and results of tasks. Pure.
 
-What a fold was given from outside (a broker's versions, settings, evidence) is not frozen with it: the run that thaws
-it has newer ones.
+Objects from outside a fold (a broker's versions, settings, evidence) are not serialized with it: the run that restores
+the fold has newer ones.
 
-A lake may be written by others, so nothing in it may name code to run: the text is JSON, it names only classes of a
-fixed list, and thawing fills their attributes without calling anything of them. Scalars stand for themselves, anything
-else is an array that begins with what it is (`_LIST` and so on). What stands in a fold twice (an entry that two fetches
-wait for) is written once and referred to by its number, so that it is one thing after thawing, too.
+Other users may write a lake, so its content must not name code to run: the text is JSON, it names only classes of a
+fixed list, and restoring fills their attributes without calling their code. Scalars are stored as such, everything else
+as an array that begins with its kind (`_LIST` and so on). An object that a fold holds twice (an entry that two fetches
+wait for) is written once and referred to by its number, so it is one object after restoring, too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import orjson
 
-from highwater.pipelines.base.syntax import parsed
+from highwater.pipelines.base.syntax import parse_source
 
 #: Number of the encoding. Text of another encoding is not thawed.
 FORMAT: Final = 2
@@ -32,97 +32,97 @@ _SCALARS: Final = frozenset((type(None), bool, int, str))
 
 
 class Freezer:
-    """Freezes and thaws folds that consist of containers and of objects of certain classes.
+    """Serializer of folds that consist of containers and of objects of certain classes.
 
     Args:
-        classes: all that a fold may hold: named tuples, classes with slots and classes without.
+        classes: all classes that a fold may hold: named tuples, classes with slots and classes without.
 
     Raises:
         TypeError: two of the classes have the same name.
     """
 
     def __init__(self, *classes: type) -> None:
-        self._classes = {_name(cls): cls for cls in classes}
+        self._classes = {_read_name(cls): cls for cls in classes}
         if len(self._classes) < len(classes):
-            raise TypeError(f"duplicate names among {', '.join(map(_name, classes))}")
+            raise TypeError(f"duplicate names among {', '.join(map(_read_name, classes))}")
 
     def shape(self) -> str:
-        """Return the encoding, the classes and their attributes as text. A fold of another shape is not thawed."""
-        return repr((FORMAT, sorted((name, sorted(_held(cls))) for name, cls in self._classes.items())))
+        """Return the encoding, the classes and their attributes as text. A fold of another shape is not restored."""
+        return repr((FORMAT, sorted((name, sorted(_list_attribute_names(cls))) for name, cls in self._classes.items())))
 
     def freeze(self, fold: object, outside: Sequence[object]) -> bytes:
         """Serialize a fold without the objects from outside.
 
         Args:
-            outside: what `thaw` will be given in the same order, newer.
+            outside: objects that `thaw` replaces, in the same order.
 
         Raises:
-            TypeError: something in it is of a class that is not listed.
+            TypeError: the fold holds an object of an unlisted class.
         """
         writer = _Writer(self._classes, outside)
-        return orjson.dumps({"format": FORMAT, "fold": writer.encoded(fold), "classes": writer.classes})
+        return orjson.dumps({"format": FORMAT, "fold": writer.encode(fold), "classes": writer.classes})
 
     def thaw(self, frozen: bytes, outside: Sequence[object]) -> Any:
         """Restore a fold. `outside` replaces, in order, the objects left out by `freeze`.
 
         Raises:
-            ValueError: not what `freeze` gives for these classes.
+            ValueError: not a result of `freeze` for these classes.
         """
         try:
             document = orjson.loads(frozen)
             if document["format"] != FORMAT:
                 raise ValueError(f"format {document['format']}")
             classes = [(self._classes[name], names) for name, names in document["classes"]]
-            return _Reader(classes, outside).decoded(document["fold"])
+            return _Reader(classes, outside).decode(document["fold"])
         except RecursionError:
             raise ValueError("not a frozen fold: it is nested deeper than any fold is") from None
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise ValueError(f"not a frozen fold: {error!r}") from error
 
 
-def _name(cls: type) -> str:
-    """Return the name of a class in frozen text, without its module, which another installation may call otherwise."""
+def _read_name(cls: type) -> str:
+    """Return the name of a class in frozen text, without its module, which may differ by installation."""
     return cls.__qualname__
 
 
-def _held(cls: type) -> set[str]:
-    """Return names of attributes that objects of a class may have."""
+def _list_attribute_names(cls: type) -> set[str]:
+    """Return the names of attributes that objects of a class may have."""
     if issubclass(cls, tuple):
         return set(cls._fields)  # type: ignore[attr-defined]
     names: set[str] = set()
     for base in cls.__mro__[:-1]:
         names |= {*getattr(base, "__slots__", ()), *getattr(base, "__annotations__", ())}
-        for node in ast.walk(parsed(dedent(inspect.getsource(base)))):
+        for node in ast.walk(parse_source(dedent(inspect.getsource(base)))):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                 names |= {node.attr} if isinstance(node.value, ast.Name) and node.value.id == "self" else set()
     return names
 
 
-def _attributes(cls: type, item: object) -> list[str]:
-    """Return names of attributes of an object; for a class with slots all of them."""
+def _list_attributes(cls: type, item: object) -> list[str]:
+    """Return the names of an object's attributes; all of them for a class with slots."""
     slots = getattr(cls, "__slots__", None)
     return list(vars(item)) if slots is None else list(slots)
 
 
 class _Writer:
-    """Args: as of `Freezer.freeze`. Its ``classes`` are those that it has met: name, and names of attributes."""
+    """Encoder of one fold. `classes` lists the name and the attributes of each class found so far."""
 
     def __init__(self, known: dict[str, type], outside: Sequence[object]) -> None:
         self.classes: list[tuple[str, list[str]]] = []
         self._known = known
         self._numbers = {id(item): number for number, item in enumerate(outside)}
         self._kinds: dict[type, Callable[[Any], Any]] = {
-            list: lambda item: self._mutable(_LIST, item, item),
-            tuple: lambda item: self._immutable(_TUPLE, item),
-            dict: lambda item: self._mutable(_DICT, item, chain.from_iterable(item.items())),
-            Counter: lambda item: self._mutable(_COUNTER, item, chain.from_iterable(item.items())),
-            set: lambda item: self._mutable(_SET, item, item),
-            frozenset: lambda item: self._immutable(_FROZENSET, item),
-            deque: lambda item: self._mutable(_DEQUE, item, (item.maxlen, *item)),
+            list: lambda item: self._encode_mutable(_LIST, item, item),
+            tuple: lambda item: self._encode_immutable(_TUPLE, item),
+            dict: lambda item: self._encode_mutable(_DICT, item, chain.from_iterable(item.items())),
+            Counter: lambda item: self._encode_mutable(_COUNTER, item, chain.from_iterable(item.items())),
+            set: lambda item: self._encode_mutable(_SET, item, item),
+            frozenset: lambda item: self._encode_immutable(_FROZENSET, item),
+            deque: lambda item: self._encode_mutable(_DEQUE, item, (item.maxlen, *item)),
             float: lambda item: item if isfinite(item) else [_NOT_FINITE, str(item)],
         }
 
-    def encoded(self, item: Any) -> Any:
+    def encode(self, item: Any) -> Any:
         kind = type(item)
         if kind in _SCALARS:
             return item
@@ -131,47 +131,47 @@ class _Writer:
             return [_AGAIN, number]
         encode = self._kinds.get(kind)
         if encode is None:
-            encode = self._kinds[kind] = self._of_class(kind, item)
+            encode = self._kinds[kind] = self._make_encoder(kind, item)
         return encode(item)
 
     def _note(self, item: object) -> None:
         self._numbers[id(item)] = len(self._numbers)
 
-    def _all(self, tag: int, items: Iterable[Any]) -> list[Any]:
-        encoded = self.encoded
+    def _convert_all(self, tag: int, items: Iterable[Any]) -> list[Any]:
+        encoded = self.encode
         return [tag, *[item if type(item) in _SCALARS else encoded(item) for item in items]]
 
-    def _mutable(self, tag: int, item: object, parts: Iterable[Any]) -> list[Any]:
+    def _encode_mutable(self, tag: int, item: object, parts: Iterable[Any]) -> list[Any]:
         self._note(item)
-        return self._all(tag, parts)
+        return self._convert_all(tag, parts)
 
-    def _immutable(self, tag: int, item: Iterable[Any]) -> list[Any]:
+    def _encode_immutable(self, tag: int, item: Iterable[Any]) -> list[Any]:
         # An immutable object is numbered after its parts, which a reader needs first.
-        written = self._all(tag, item)
+        written = self._convert_all(tag, item)
         self._note(item)
         return written
 
-    def _of_class(self, cls: type, first: object) -> Callable[[Any], list[Any]]:
-        if self._known.get(_name(cls)) is not cls:
-            raise TypeError(f"{_name(cls)} is not among the classes that may be frozen")
+    def _make_encoder(self, cls: type, first: object) -> Callable[[Any], list[Any]]:
+        if self._known.get(_read_name(cls)) is not cls:
+            raise TypeError(f"{_read_name(cls)} is not among the classes that may be frozen")
         place = len(self.classes)
         if issubclass(cls, tuple):
-            self.classes.append((_name(cls), []))
+            self.classes.append((_read_name(cls), []))
 
             def record(item: Any) -> list[Any]:
-                written = self._all(_RECORD, (place, *item))
+                written = self._convert_all(_RECORD, (place, *item))
                 self._note(item)
                 return written
 
             return record
-        names = _attributes(cls, first)
-        self.classes.append((_name(cls), names))
+        names = _list_attributes(cls, first)
+        self.classes.append((_read_name(cls), names))
 
         def instance(item: Any) -> list[Any]:
             self._note(item)
             if hasattr(item, "__dict__") and list(vars(item)) != names:
-                raise TypeError(f"{_name(cls)} has attributes {list(vars(item))}, and {names}")
-            return self._all(_OBJECT, (place, *[getattr(item, name) for name in names]))
+                raise TypeError(f"{_read_name(cls)} has attributes {list(vars(item))}, and {names}")
+            return self._convert_all(_OBJECT, (place, *[getattr(item, name) for name in names]))
 
         return instance
 
@@ -181,59 +181,59 @@ class _Reader:
         self._classes = classes
         self._items: list[Any] = list(outside)
 
-    def decoded(self, part: Any) -> Any:
+    def decode(self, part: Any) -> Any:
         if type(part) is not list:
             return part
         tag = part[0]
         if tag == _AGAIN:
             return self._items[part[1]]
         if tag == _OBJECT:
-            return self._object(part)
+            return self._decode_object(part)
         if tag == _NOT_FINITE:
             return float(part[1])
         if tag in (_LIST, _SET, _DICT, _DEQUE, _COUNTER):
-            return self._container(tag, part)
-        items = self._all(part, 1 if tag != _RECORD else 2)
+            return self._decode_container(tag, part)
+        items = self._convert_all(part, 1 if tag != _RECORD else 2)
         value: Any
         if tag == _TUPLE:
             value = tuple(items)
         elif tag == _FROZENSET:
             value = frozenset(items)
         elif tag == _RECORD:
-            value = self._record(part[1], items)
+            value = self._decode_record(part[1], items)
         else:
             raise ValueError(f"tag {tag}")
         self._items.append(value)
         return value
 
-    def _all(self, part: list[Any], first: int) -> list[Any]:
-        decoded = self.decoded
+    def _convert_all(self, part: list[Any], first: int) -> list[Any]:
+        decoded = self.decode
         return [decoded(item) if type(item) is list else item for item in part[first:]]
 
-    def _container(self, tag: int, part: list[Any]) -> Any:
+    def _decode_container(self, tag: int, part: list[Any]) -> Any:
         if tag in (_DICT, _COUNTER):
             mapping: dict[Any, Any] = {} if tag == _DICT else Counter()
             self._items.append(mapping)
-            items = iter(self._all(part, 1))
+            items = iter(self._convert_all(part, 1))
             mapping.update(dict(zip(items, items, strict=True)))
             return mapping
         container: Any = [] if tag == _LIST else set() if tag == _SET else deque(maxlen=part[1])
         self._items.append(container)
-        (container.update if tag == _SET else container.extend)(self._all(part, 2 if tag == _DEQUE else 1))
+        (container.update if tag == _SET else container.extend)(self._convert_all(part, 2 if tag == _DEQUE else 1))
         return container
 
-    def _record(self, place: int, items: list[Any]) -> Any:
+    def _decode_record(self, place: int, items: list[Any]) -> Any:
         cls = self._classes[place][0]
         if not issubclass(cls, tuple) or len(items) != len(cls._fields):  # type: ignore[attr-defined]
-            raise ValueError(f"{_name(cls)} of {len(items)} values")
+            raise ValueError(f"{_read_name(cls)} of {len(items)} values")
         return tuple.__new__(cls, items)
 
-    def _object(self, part: list[Any]) -> Any:
+    def _decode_object(self, part: list[Any]) -> Any:
         cls, names = self._classes[part[1]]
         if issubclass(cls, tuple):
-            raise ValueError(f"{_name(cls)} as an object")
+            raise ValueError(f"{_read_name(cls)} as an object")
         thawed = object.__new__(cls)
         self._items.append(thawed)
-        for name, value in zip(names, self._all(part, 2), strict=True):
+        for name, value in zip(names, self._convert_all(part, 2), strict=True):
             object.__setattr__(thawed, name, value)
         return thawed

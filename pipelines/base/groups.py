@@ -33,17 +33,17 @@ def groups(
 
     Args:
         batches: sorted by key, in Spark's order (nulls first, strings by their bytes).
-        width: how many of the first columns are the key.
-        rows_of: makes rows of the columns behind the key, whose lists are tuples.
+        width: number of key columns, which come first.
+        rows_of: makes rows of the other columns, whose lists are tuples.
 
     Raises:
-        ValueError: keys do not ascend, so a key might have come in pieces.
+        ValueError: keys do not ascend, so a group might be split.
     """
-    for key, runs in groupby(_runs(batches, width, rows_of), key=itemgetter(0)):
+    for key, runs in groupby(_split_runs(batches, width, rows_of), key=itemgetter(0)):
         yield key, chain.from_iterable(rows for _, rows in runs)
 
 
-def groups_from(
+def join_states(
     states: States, batches: Iterable[pa.RecordBatch], width: int, rows_of: Callable[[Columns], Iterable[Row]]
 ) -> Iterator[tuple[Key, bytes | None, Iterator[Row]]]:
     """Yield the rows and the state of each key, then keys with a state but no rows."""
@@ -59,11 +59,11 @@ def each(make: Callable[[tuple[Any, ...]], Row]) -> Callable[[Columns], Iterable
 
 
 def named(names: Sequence[str]) -> Callable[[Columns], Iterable[dict[str, Any]]]:
-    """Return a function for `groups` that gives rows as dicts."""
+    """Return a function for `groups` that maps the values of each row to a dict."""
     return lambda columns: (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
 
 
-def _runs(
+def _split_runs(
     batches: Iterable[pa.RecordBatch], width: int, rows_of: Callable[[Columns], Iterable[Row]]
 ) -> Iterator[tuple[Key, Iterator[Row]]]:
     last: Key = ()
@@ -72,7 +72,7 @@ def _runs(
             continue
         keys = batch.columns[:width]
         # One by one: rows that were alive together would keep Python's garbage collector busy.
-        rows = iter(rows_of(values_of(batch.columns[width:])))
+        rows = iter(rows_of(list_values(batch.columns[width:])))
         for begin, end in pairwise((*begins(keys), batch.num_rows)):
             key = tuple(column[begin].as_py() for column in keys)
             # None is smaller than any value, and nothing else.
@@ -82,25 +82,25 @@ def _runs(
             last = place
             run = islice(rows, end - begin)
             yield key, run
-            deque(run, maxlen=0)  # what no one wanted of this group is not of the next one
+            deque(run, maxlen=0)  # unread rows of this group do not belong to the next one
 
 
 def begins(keys: list[pa.Array]) -> list[int]:
-    """Return the positions of rows whose key differs from that of the row before."""
-    changed = [_differs(column[1:], column[:-1]) for column in keys]
+    """Return the positions of rows whose key differs from the row before. 0 is the first one."""
+    changed = [_compare_values(column[1:], column[:-1]) for column in keys]
     anywhere = changed[0]
     for column in changed[1:]:
         anywhere = pc.or_(anywhere, column)
     return [0, *(index + 1 for index in pc.indices_nonzero(anywhere).to_pylist())]
 
 
-def _differs(column: pa.Array, other: pa.Array) -> pa.Array:
-    """Return True for values that differ; null is a value like any other."""
+def _compare_values(column: pa.Array, other: pa.Array) -> pa.Array:
+    """Return True for values that differ; null equals only null."""
     return pc.coalesce(pc.not_equal(column, other), pc.xor(column.is_null(), other.is_null()))
 
 
-def values_of(columns: Iterable[pa.Array]) -> Columns:
-    """Return values of columns; lists become tuples."""
+def list_values(columns: Iterable[pa.Array]) -> Columns:
+    """Return the values of columns; lists become tuples."""
     return [
         [None if value is None else tuple(value) for value in column.to_pylist()]
         if pa.types.is_list(column.type)

@@ -1,8 +1,8 @@
-"""Delta's jars: the ones that this installation needs, and their folder.
+"""Delta's jars for this installation, and their folder.
 
 They are fetched when Spark first needs them (`jobs.fetch_jars`), into ``share/highwater/jars`` of the environment, or
-into the user's cache where that cannot be written. ``HIGHWATER_JARS`` names another folder, for machines that get their
-jars some other way.
+into the user's cache if that is not writable. ``HIGHWATER_JARS`` names another folder, for machines that get their jars
+some other way.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ JARS_VARIABLE = "HIGHWATER_JARS"
 _SCALA = "2.13"
 
 
-def jars_dir() -> Path:
+def find_jars_dir() -> Path:
     """Return the folder of jars for sessions; it may not exist."""
     if named := os.environ.get(JARS_VARIABLE):
         return Path(named)
@@ -27,23 +27,23 @@ def jars_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "highwater" / "jars"
 
 
-def delta_package() -> str:
-    """Return the Maven coordinates of the Delta release that fits the installed `pyspark` and `delta-spark`."""
-    return f"io.delta:{_artifact()}:{version('delta-spark')}"
+def find_delta_package() -> str:
+    """Return the Maven coordinates of the Delta release for the installed `pyspark` and `delta-spark`."""
+    return f"io.delta:{_name_artifact()}:{version('delta-spark')}"
 
 
-def delta_jars() -> tuple[Path, ...]:
+def find_delta_jars() -> tuple[Path, ...]:
     """Return Delta's jars and their dependencies beyond Spark's own jars; empty if one is missing.
 
     Jars of another Delta release do not count: they would fail much later, and less clearly.
     """
-    jars = tuple(sorted(jars_dir().glob("*.jar")))
+    jars = tuple(sorted(find_jars_dir().glob("*.jar")))
     names = [jar.name for jar in jars]
     release = version("delta-spark")
-    wanted = (f"{_artifact()}-{release}.jar", f"delta-storage-{release}.jar")
+    wanted = (f"{_name_artifact()}-{release}.jar", f"delta-storage-{release}.jar")
     return jars if all(any(name.endswith(end) for name in names) for end in wanted) else ()
 
 
-def _artifact() -> str:
+def _name_artifact() -> str:
     spark = ".".join(version("pyspark").split(".")[:2])
     return f"delta-spark_{spark}_{_SCALA}"

@@ -1,4 +1,4 @@
-"""The Java that Spark would start, and whether it is new enough. Needs no Spark."""
+"""The Java that Spark would start, and its release. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -42,47 +42,47 @@ _INSTALLERS = {
 
 
 def find_java() -> Path | None:
-    """Return the `java` to start: that of JAVA_HOME if set, else the first on PATH, else one in a usual folder.
+    """Return the `java` to start: from JAVA_HOME if set, else the first on PATH, else one in a usual folder.
 
-    One on PATH that is too old is left for another that is not.
+    A `java` on PATH that is too old loses to a suitable one elsewhere. None if none is found.
     """
     if home := os.environ.get("JAVA_HOME"):
         java = Path(home) / "bin" / "java"
         return java if os.access(java, os.X_OK) else None
     path = shutil.which("java")
-    if path is not None and (_noted_release(Path(path)) or JAVA_MINIMUM) >= JAVA_MINIMUM:
+    if path is not None and (_read_release(Path(path)) or JAVA_MINIMUM) >= JAVA_MINIMUM:
         return Path(path)
-    usual = [java for java in map(Path, _usual()) if (_noted_release(java) or 0) >= JAVA_MINIMUM]
+    usual = [java for java in map(Path, _list_usual()) if (_read_release(java) or 0) >= JAVA_MINIMUM]
     # The oldest that will do is the one that Spark was tested with.
-    return min(usual, key=lambda java: (_noted_release(java), java), default=Path(path) if path else None)
+    return min(usual, key=lambda java: (_read_release(java), java), default=Path(path) if path else None)
 
 
 def use_java() -> None:
-    """Set JAVA_HOME so that Spark's scripts start the `java` that was found.
+    """Set JAVA_HOME so that Spark's scripts start the `java` of `find_java`.
 
     Raises:
-        EnvironmentProblem: there is none, or it is known to be too old.
+        EnvironmentProblem: no Java is found, or it is known to be too old.
     """
     java = find_java()
     # Where no file shows its release, only starting it would, which is done when starting Spark fails.
-    if java is None or (_noted_release(java) or JAVA_MINIMUM) < JAVA_MINIMUM:
-        raise EnvironmentProblem(java_problem() or "there is no java", java_remedy())
+    if java is None or (_read_release(java) or JAVA_MINIMUM) < JAVA_MINIMUM:
+        raise EnvironmentProblem(describe_java_problem() or "there is no java", describe_java_remedy())
     if "JAVA_HOME" not in os.environ and str(java) != shutil.which("java"):
         os.environ["JAVA_HOME"] = str(java.parent.parent)
 
 
-def java_remedy() -> str:
+def describe_java_remedy() -> str:
     """Return how to install a suitable `java` on this system."""
-    how = next((f" ({_INSTALLERS[name]})" for name in _system() if name in _INSTALLERS), "")
+    how = next((f" ({_INSTALLERS[name]})" for name in _identify_system() if name in _INSTALLERS), "")
     return f"install Java {JAVA_MINIMUM} or later{how}, or set JAVA_HOME to one"
 
 
-def _usual() -> Iterator[str]:
+def _list_usual() -> Iterator[str]:
     for place in USUAL_PLACES:
         yield from glob(os.path.expanduser(f"{place}/bin/java"))
 
 
-def _system() -> list[str]:
+def _identify_system() -> list[str]:
     """Return names of this system, the most exact one first."""
     if sys.platform == "darwin":
         return ["darwin"]
@@ -93,9 +93,9 @@ def _system() -> list[str]:
     return [of_system.get("ID", ""), *of_system.get("ID_LIKE", "").split()]
 
 
-def java_release(java: Path) -> int | None:
+def find_java_release(java: Path) -> int | None:
     """Return the feature release (8, 11, 17, ...) of a `java`; None if unknown."""
-    if (noted := _noted_release(java)) is not None:
+    if (noted := _read_release(java)) is not None:
         return noted
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
@@ -104,8 +104,8 @@ def java_release(java: Path) -> int | None:
     return parse_release(answer.stderr + answer.stdout)
 
 
-def _noted_release(java: Path) -> int | None:
-    """Return the release in the installation's release file, without starting it; None without the file."""
+def _read_release(java: Path) -> int | None:
+    """Return the release in the installation's release file, without starting Java. None without the file."""
     try:
         text = (java.resolve().parent.parent / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -120,13 +120,13 @@ def parse_release(text: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
-def java_problem() -> str | None:
+def describe_java_problem() -> str | None:
     """Return the problem with this machine's Java; None if it is suitable."""
     java = find_java()
     if java is None:
         home = os.environ.get("JAVA_HOME")
         return f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no Java on PATH or in a usual place"
-    release = java_release(java)
+    release = find_java_release(java)
     if release is None:
         return f"{java} cannot be run, or does not print its version"
     if release < JAVA_MINIMUM:
@@ -135,5 +135,5 @@ def java_problem() -> str | None:
 
 
 if __name__ == "__main__":  # `make` asks before anything is installed
-    problem = java_problem()
-    sys.exit(f"{problem}; {java_remedy()}" if problem else 0)
+    problem = describe_java_problem()
+    sys.exit(f"{problem}; {describe_java_remedy()}" if problem else 0)

@@ -15,10 +15,10 @@ _ESCAPE: Final = re.compile(
 
 
 def loads(text: str | bytes, decode: Callable[[Any], Any] = orjson.loads) -> Any:
-    r"""Read JSON as it is written; a half of a surrogate pair, which no text can hold, becomes its escape (``\ud800``).
+    r"""Decode JSON. Half of a surrogate pair, which no text can hold, becomes its escape (``\ud800``).
 
     Raises:
-        ValueError: it is no JSON, or not what is decoded; orjson.JSONDecodeError, unless another reader is given.
+        ValueError: invalid JSON, or `decode` rejects it; orjson.JSONDecodeError with the default decoder.
     """
     try:
         return decode(text)

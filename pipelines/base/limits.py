@@ -12,9 +12,9 @@ class Limit(NamedTuple):
 
     option: str  #: of ``ulimit``
     number: int  #: of `resource`
-    unit_bytes: int  #: what a shell counts it in; 1 for things
-    what: str  #: is not had where it is reached
-    words: re.Pattern[str]  #: how the kernel, Python, Arrow and the JVM say so
+    unit_bytes: int  #: bytes of the shell's unit; 1 for counts
+    what: str  #: missing resource if the limit is reached
+    words: re.Pattern[str]  #: messages of the kernel, Python, Arrow and the JVM
 
 
 FILES: Final = Limit(
@@ -37,39 +37,45 @@ PROCESSES: Final = Limit(
 ALL: Final = (FILES, FILE_SIZE, PROCESSES, MEMORY)
 
 
-def value_of(limit: Limit) -> int | None:
+def read_limit(limit: Limit) -> int | None:
     """Return the limit in the shell's unit; None if unlimited."""
     soft, _ = resource.getrlimit(limit.number)
     return None if soft == resource.RLIM_INFINITY else soft // limit.unit_bytes
 
 
-def reached(text: str, is_set: bool = False) -> tuple[str, str] | None:
-    """Return the limit in a message: the missing resource, and what to do; None if it names none.
+def find_reached(text: str, is_set: bool = False) -> tuple[str, str] | None:
+    """Return the limit that a message names: the missing resource, and a remedy. None if it names no limit.
 
     Args:
-        is_set: only limits that somebody set; else it may be the machine, or the file system, that has no more.
+        is_set: only limits that are set; otherwise the machine or the file system may be out of the resource.
     """
     limit = next((limit for limit in ALL if limit.words.search(text)), None)
     if limit is None:
         return None
-    value = value_of(limit)
+    value = read_limit(limit)
     if value is None and is_set:
         return None
     if value is None:
         remedy = "give it more, or do less at a time: fewer cores with --master, a smaller session.driver_memory"
         return f"this machine gives {limit.what}", remedy
-    return f"the system gives this process {limit.what} (ulimit {limit.option}: {value})", f"raise {_named(limit)}"
+    return (
+        f"the system gives this process {limit.what} (ulimit {limit.option}: {value})",
+        f"raise {_format_remedy(limit)}",
+    )
 
 
-def tight() -> tuple[str, str] | None:
-    """Return limits under which no JVM starts, for a process that ended without output: as in `reached`."""
-    values = [(limit, value_of(limit)) for limit in (MEMORY, FILE_SIZE, FILES)]
+def find_tight() -> tuple[str, str] | None:
+    """Return the limits that prevent a JVM from starting, as `find_reached`, for a process without output."""
+    values = [(limit, read_limit(limit)) for limit in (MEMORY, FILE_SIZE, FILES)]
     small = [(limit, value) for limit, value in values if value is not None and (limit is not FILES or value < 512)]
     if not small:
         return None
     named = ", ".join(f"ulimit {limit.option}: {value}" for limit, value in small)
-    return f"the system limits this process ({named})", f"raise {' and '.join(_named(limit) for limit, _ in small)}"
+    return (
+        f"the system limits this process ({named})",
+        f"raise {' and '.join(_format_remedy(limit) for limit, _ in small)}",
+    )
 
 
-def _named(limit: Limit) -> str:
+def _format_remedy(limit: Limit) -> str:
     return f"ulimit {limit.option}" if limit is FILES or limit is PROCESSES else f"ulimit {limit.option}, or lift it"

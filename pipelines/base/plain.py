@@ -1,4 +1,4 @@
-"""Text of logs made harmless, since logs are hostile input, and numbers for people. Pure."""
+"""Escaped text of logs, since logs are hostile input, and numbers for people. Pure."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ TEXT_MAX = 400
 WIDTH_MAX = 100
 
 
-def _prose_width() -> int:
+def _measure_prose_width() -> int:
     if sys.stdout is None or not sys.stdout.isatty():
         return WIDTH_MAX
     return min(WIDTH_MAX, max(get_terminal_size().columns, 40))
 
 
-#: Columns that lines of prose take: those of the terminal, where it has fewer than a hundred.
-PROSE_WIDTH = _prose_width()
+#: Columns of prose: the width of the terminal, at most a hundred.
+PROSE_WIDTH = _measure_prose_width()
 
 
 def plain(text: object, limit: int = TEXT_MAX) -> str:
     """Return one line of printable text: line ends, control characters and bidi overrides become blanks.
 
     Args:
-        limit: longer text is cut, which an ellipsis shows.
+        limit: maximum length. A cut text ends in an ellipsis.
     """
     shown = "".join(char if char.isprintable() else " " for char in str(text)[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"

@@ -1,4 +1,4 @@
-"""Which incidents and findings the run before had already. Pure."""
+"""Incidents and findings that the run before had already. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BY_WEIGHT = ("clean", "inconclusive", "violated")
 
 @dataclass(frozen=True)
 class RunBefore:
-    """What the audit before the last one came to, in the same lake."""
+    """Result of the audit before the last one, in the same lake."""
 
     run_id: str  #: of that audit
     fingerprints: frozenset[str]  #: of its findings
@@ -22,23 +22,22 @@ class RunBefore:
 
 
 def fingerprint(row: Mapping[str, Any], time_us: int | None) -> str:
-    """Return the same for a finding in every run that has it: 32 hex digits of rule, severity, place, and where it
-    begins.
+    """Return the hash by which all runs recognize a finding: rule, severity, place and beginning; 32 hex digits.
 
-    What later logs add to a finding is no part of it: its end, its brokers, its message, how many records. The time
-    counts only where no offset says where it begins.
+    Values that later logs change do not count: its end, its brokers, its message, the number of records. The time
+    counts only without a first offset.
 
     Args:
-        row: of ``gold.violations``.
-        time_us: its time.
+        row: row of ``gold.violations``.
+        time_us: its time, microseconds.
     """
     begins = time_us if row["offset_start"] is None else row["offset_start"]
     place = (row["cluster_id"], row["topic"], row["partition"], row["leader_epoch"])
     return sha256(repr((row["rule_id"], row["severity"], *place, begins)).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def worst_by_rule(results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the worst verdict of each rule over clusters, of rows of ``gold.rule_results``."""
+def find_worst_verdicts(results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the worst verdict of each rule over all clusters, from rows of ``gold.rule_results``."""
     verdicts: dict[str, str] = {}
     for row in results:
         verdicts[row["rule_id"]] = max(
@@ -47,19 +46,22 @@ def worst_by_rule(results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return verdicts
 
 
-def run_before(
+def summarize_run(
     run_id: str,
     findings: Iterable[Mapping[str, Any]],
     results: Iterable[Mapping[str, Any]],
     incidents: Iterable[Mapping[str, Any]],
 ) -> RunBefore:
-    """Return the result of an audit by its rows of ``gold.violations`` (times in microseconds), ``gold.rule_results``
-    and
-    ``gold.incidents``.
+    """Return the result of an audit.
+
+    Args:
+        findings: rows of ``gold.violations``, times in microseconds.
+        results: rows of ``gold.rule_results``.
+        incidents: rows of ``gold.incidents``.
     """
     return RunBefore(
         run_id,
         frozenset(fingerprint(row, row["time"]) for row in findings),
-        worst_by_rule(results),
+        find_worst_verdicts(results),
         frozenset(row["incident_id"] for row in incidents),
     )

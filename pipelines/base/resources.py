@@ -1,4 +1,4 @@
-"""Where the files of ``conf/`` are: beside the code, in a checkout and in a wheel."""
+"""Paths of the files of ``conf/``, next to the code in a checkout and in a wheel."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from pathlib import Path
 from highwater.pipelines.base.errors import EnvironmentProblem
 
 
-def dag_files() -> list[Path]:
-    """Return the modules that Airflow reads, DAGs and what they share."""
+def list_dag_files() -> list[Path]:
+    """Return the modules that Airflow reads: DAGs and their shared code."""
     return sorted((Path(__file__).resolve().parents[2] / "airflow_dags").glob("*.py"))
 
 
-def conf_file(name: str) -> Path:
+def find_conf_file(name: str) -> Path:
     """Return the path of one file of ``conf/``.
 
-    A real path is needed, not just its text: the JVM reads ``log4j2.properties`` itself.
+    A path is needed, not just the text: the JVM reads ``log4j2.properties`` itself.
 
     Raises:
-        EnvironmentProblem: the file is not there, so the installation is broken.
+        EnvironmentProblem: the file is missing, so the installation is broken.
     """
     path = Path(__file__).resolve().parents[2] / "conf" / name
     if path.is_file():

@@ -8,13 +8,14 @@ from threading import Lock
 _PARSING = Lock()
 
 
-def parsed(source: str | bytes) -> ast.Module:
-    """Return the parse, one thread at a time: Python 3.11 counts the depth of all threads' trees in one place, and may
-    raise
-    SystemError where two are made at once (CPython, gh-106905).
+def parse_source(source: str | bytes) -> ast.Module:
+    """Return the syntax tree of Python source. One thread parses at a time.
+
+    Python 3.11 counts the nesting of all threads' trees together, and may raise SystemError for two at once (CPython,
+    gh-106905).
 
     Raises:
-        SyntaxError: it is no Python.
+        SyntaxError: invalid Python.
     """
     with _PARSING:
         return ast.parse(source)

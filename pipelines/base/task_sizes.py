@@ -1,4 +1,4 @@
-"""How much one task gets to do. Pure."""
+"""Size of the work of one task. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def balance(sized: Sequence[tuple[T, int]], parallelism: int, task_bytes: int = 
 
     Args:
         sized: items with their sizes in bytes.
-        parallelism: cores; there are several tasks for each, as far as there are items.
-        task_bytes: there are as many tasks as keep them to this size.
+        parallelism: cores; each gets several tasks if there are enough items.
+        task_bytes: maximum size of a task, unless one item is larger.
     """
     count = min(len(sized), max(parallelism * 4, sum(size for _, size in sized) // task_bytes + 1))
     heap = [(0, number) for number in range(count)]

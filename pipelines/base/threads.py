@@ -1,4 +1,4 @@
-"""Tasks of one session side by side: while one is planned, a core has nothing to do."""
+"""Concurrent tasks of one session: while one is planned, a core would be idle."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pyspark.util import inheritable_thread_target
 THREADS = 4
 
 
-def concurrently(tasks: Sequence[Callable[[], Any]], threads: int = THREADS) -> list[Any]:
-    """Run tasks of one session in a few threads; results in order, the first failure raised when all have ended.
+def run_concurrently(tasks: Sequence[Callable[[], Any]], threads: int = THREADS) -> list[Any]:
+    """Run tasks of one session in a few threads. Return results in order; raise the first failure after all have ended.
 
     Spark's jobs in them belong to the group of the caller (`pipelines.spark.spark_jobs`).
     """
     if len(tasks) <= 1:
         return [task() for task in tasks]
-    # No session is active in a thread that was started here, so ask for the one that was made as well.
+    # No session is active in a new thread, so use the process's session.
     session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
     if session is not None:
         # A thread's tasks leave their description behind, so each is wrapped.

@@ -1,4 +1,4 @@
-"""The kinds of values that a report is made of."""
+"""Types of values in a report."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def micros(time: datetime | None) -> int | None:
     return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
 
 
-def _storable(value: object) -> object:
-    """Return the text that UTF-8 can hold: names of files may carry bytes that are no text (lone surrogates)."""
+def _replace_surrogates(value: object) -> object:
+    """Return a text without lone surrogates: file names may carry bytes that are not text."""
     return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value
 
 
-Text = Annotated[str, BeforeValidator(_storable)]
+Text = Annotated[str, BeforeValidator(_replace_surrogates)]
 Instant = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -60,5 +60,5 @@ class Part(BaseModel):
 
     @classmethod
     def of(cls, row: Mapping[str, Any], **others: Any) -> Self:
-        """Return a part with a row's values for the fields of the same names; values that are given come first."""
+        """Return a part with a row's values for fields of the same names. `others` take precedence."""
         return cls(**{name: row[name] for name in cls.model_fields if name in row and name not in others}, **others)

@@ -20,14 +20,14 @@ from highwater.pipelines.bronze.source import Source
 from highwater.pipelines.data_dir.checkpoints import (
     LEADER_EPOCH,
     OFFSET_CHECKPOINTS,
-    leader_epoch_checkpoint,
-    offset_checkpoint,
+    read_leader_epoch_checkpoint,
+    read_offset_checkpoint,
 )
 from highwater.pipelines.data_dir.discover import LOG_SEGMENT, DataFile
 from highwater.pipelines.data_dir.metadata_log import MetadataLog
 from highwater.pipelines.data_dir.owner import Owner
-from highwater.pipelines.data_dir.properties import META_PROPERTIES, meta_properties, partition_metadata
-from highwater.pipelines.data_dir.rows import batch_row, checkpoint_row, metadata_row
+from highwater.pipelines.data_dir.properties import META_PROPERTIES, read_meta_properties, read_partition_metadata
+from highwater.pipelines.data_dir.rows import make_batch_row, make_checkpoint_row, make_metadata_row
 from highwater.pipelines.data_dir.segments import SegmentReader
 from highwater.pipelines.data_dir.text import CheckpointEntry
 from highwater.pipelines.storage.store import open_file
@@ -139,13 +139,15 @@ class FileReader:
                     for batch in reader.batches():
                         if batch.problem:
                             problems.append(f"batch at byte {batch.byte_offset}: {batch.problem}")
-                        yield from self._add(LOG_BATCHES.name, batch_row(file, item.owned.owner, item.file_id, batch))
+                        yield from self._add(
+                            LOG_BATCHES.name, make_batch_row(file, item.owned.owner, item.file_id, batch)
+                        )
                         count += 1
                 else:
                     for entry in entries(file.kind, source.blocks()):
                         if entry.problem:
                             problems.append(entry.place())
-                        row = checkpoint_row(file, item.owned.owner, item.file_id, count, entry)
+                        row = make_checkpoint_row(file, item.owned.owner, item.file_id, count, entry)
                         yield from self._add(CHECKPOINTS.name, row)
                         count += 1
         except OSError as error:
@@ -170,7 +172,7 @@ class FileReader:
                     reader = SegmentReader(source.blocks(), with_records=True)
                     for step in log.read(file, reader):
                         if item.file_id in new:
-                            row = metadata_row(item.owned.owner, item.file_id, step)
+                            row = make_metadata_row(item.owned.owner, item.file_id, step)
                             yield from self._add(METADATA_RECORDS.name, row)
                             count += 1
             except OSError as error:
@@ -228,10 +230,10 @@ def entries(kind: str, blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]:
     """Yield entries of a text file of this kind."""
     plain = kind.removesuffix(_LEFTOVER)
     if plain in OFFSET_CHECKPOINTS:
-        return offset_checkpoint(blocks)
+        return read_offset_checkpoint(blocks)
     if plain == LEADER_EPOCH:
-        return leader_epoch_checkpoint(blocks)
-    return meta_properties(blocks) if plain == META_PROPERTIES else partition_metadata(blocks)
+        return read_leader_epoch_checkpoint(blocks)
+    return read_meta_properties(blocks) if plain == META_PROPERTIES else read_partition_metadata(blocks)
 
 
 def _reason(error: OSError) -> str:

@@ -26,8 +26,8 @@ from highwater.pipelines.bronze.folders import NO_FOLDERS, ClusterFile, Folders,
 from highwater.pipelines.bronze.source import Source
 from highwater.pipelines.bronze.text_sizes import size_bytes
 from highwater.pipelines.data_dir.discover import DataFile, discover_data
-from highwater.pipelines.data_dir.owner import OwnedLog, Owner, owner
-from highwater.pipelines.data_dir.properties import META_PROPERTIES, identity, meta_properties
+from highwater.pipelines.data_dir.owner import OwnedLog, Owner, find_owner
+from highwater.pipelines.data_dir.properties import META_PROPERTIES, find_identity, read_meta_properties
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.staged import staging
 from highwater.pipelines.spark.tasks import in_tasks
@@ -138,7 +138,7 @@ def _owners(lake: Lake, files: Sequence[DataFile], inputs: Sequence[str], folder
         name = folders.of(properties).cluster or (logged_id and names.get(logged_id, logged_id))
         if name is not None:
             stored.append(ClusterFile(properties, name, logged_id))
-        owners[data_dir] = owner(data_dir, inputs, broker_id, name, directory, logs)
+        owners[data_dir] = find_owner(data_dir, inputs, broker_id, name, directory, logs)
     require_one_name(folders, stored)
     return owners
 
@@ -148,9 +148,9 @@ def _properties(data_dir: str) -> tuple[int | None, str | None, str | None]:
     for name in (META_PROPERTIES, f"{META_PROPERTIES}.gz"):
         try:
             with open_file(f"{data_dir}/{name}") as file:
-                entries = list(islice(meta_properties(Source(file).blocks()), _PROPERTIES_MAX))
+                entries = list(islice(read_meta_properties(Source(file).blocks()), _PROPERTIES_MAX))
         except OSError:
             continue
         directory = next((entry.value for entry in entries if entry.key == "directory.id" and not entry.problem), None)
-        return *identity(entries), directory
+        return *find_identity(entries), directory
     return None, None, None

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from highwater.pipelines.base.errors import InputError
-from highwater.pipelines.base.threads import concurrently
+from highwater.pipelines.base.threads import run_concurrently
 from highwater.pipelines.lake.lake import Lake
 from highwater.schemas import silver
 from highwater.schemas.bronze import LOG_FILES
@@ -112,7 +112,7 @@ def remove_rows(lake: Lake, file_ids: Sequence[str]) -> None:
     if not file_ids:
         return
     tables = [spec for spec in (*silver.TABLES, *data_dir.TABLES) if spec is not silver.LINE_COUNTS]
-    concurrently([partial(lake.remove, spec, "file_id", file_ids) for spec in tables])
+    run_concurrently([partial(lake.remove, spec, "file_id", file_ids) for spec in tables])
     lake.remove(silver.LINE_COUNTS, "file_id", file_ids)
 
 

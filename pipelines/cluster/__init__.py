@@ -1,4 +1,4 @@
-"""Metadata of a cluster that all stages share: versions, names, lives, files and connections, read once.
+"""Metadata of a cluster for all stages: versions, names, starts and stops, files and connections, read once.
 
 Imports the rooms up to `quality`. Begin to read with `premises`.
 """

@@ -1,4 +1,4 @@
-"""Lines about settings, a row each; of equal ones the first. Pure."""
+"""Lines about settings, one row each, without duplicates. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from highwater.pipelines.base.blobs import Batches, Tables, shape
 from highwater.pipelines.base.groups import each, groups
 from highwater.pipelines.kafka.context import BROKER, DYNAMIC, KEYS, LOG, LOG_ALL, TOPIC
 
-#: A line; what it says of a broker and what it says of a topic are apart.
+#: Key of a line, separate by entity.
 KEY_TYPES: Final = {"file_id": "string", "byte_offset": "long", "scope": "string", "entity": "string"}
 ROW_TYPES: Final = {
     **KEY_TYPES,
@@ -35,7 +35,7 @@ SHAPES: Final = {
         | {"time_us": "long", "file_id": "string", "byte_offset": "long"}
     )
 }
-#: A topic's logs are created within seconds on a broker, all with the same properties: one row of them is enough.
+#: Time in which a topic's logs are created on a broker, all with the same properties: one row is enough.
 _CREATION_US: Final = 60_000_000
 _SCHEMA: Final = arrow_schema(ROW_TYPES)
 _SAYS: Final = itemgetter("cluster_id", "broker_id", "scope", "entity")
@@ -45,8 +45,8 @@ _PLACE: Final = itemgetter("time_us", "file_id", "byte_offset")
 Line = Mapping[str, Any]
 
 
-def relevant(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return settings that matter. Lines that list settings matter whatever they list."""
+def filter_settings(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the settings that matter. Lines that list all overrides matter with any keys."""
     known, scope = is_in(rows.column("key"), sorted(KEYS)), rows.column("scope")
     listed = pc.and_(known, is_in(scope, (BROKER, LOG_ALL)))
     rows = rows.filter(both(pc.is_valid(rows.column("broker_id")), pc.or_(listed, is_in(scope, (DYNAMIC, TOPIC, LOG)))))
@@ -54,19 +54,19 @@ def relevant(rows: pa.RecordBatch) -> pa.RecordBatch:
     return shaped(_SCHEMA, rows.num_rows, values | {"time_us": micros(rows.column("time"))})
 
 
-def lines(batches: Batches) -> Batches:
-    """Return a worker for `pipelines.lake.folds.fold`, which yields blobs of `SHAPES`.
+def merge_lines(batches: Batches) -> Batches:
+    """Yield blobs of `SHAPES`, as a worker of `pipelines.lake.folds.fold`.
 
-    Dumps list whatever there is, so a key that they lack says nothing; the other lines list what is set, and none is an
-    answer too.
+    Dumps list every key of their release, so a missing key has no meaning. The other lines list the keys that are set,
+    and an empty list is a fact too.
     """
     tables = Tables(SHAPES)
-    for line in first_of_alike(_lines(batches)):
+    for line in deduplicate_lines(_read_lines(batches)):
         tables.add_named(LINES, line)
     yield from tables.rest()
 
 
-def _lines(batches: Batches) -> Iterator[Line]:
+def _read_lines(batches: Batches) -> Iterator[Line]:
     for (file_id, byte_offset, scope, entity), rows in groups(batches, len(KEY_TYPES), each(tuple)):
         listed = list(rows)
         cluster_id, broker_id, time_us, *_ = listed[0]
@@ -76,7 +76,7 @@ def _lines(batches: Batches) -> Iterator[Line]:
         yield line | {"time_us": time_us, "file_id": file_id, "byte_offset": byte_offset}
 
 
-def first_of_alike(lines_told: Iterable[Line]) -> Iterable[Line]:
+def deduplicate_lines(lines_told: Iterable[Line]) -> Iterable[Line]:
     """Return the first of equal lines of one time."""
     first: dict[tuple[Any, ...], Line] = {}
     for line in lines_told:

@@ -1,6 +1,6 @@
-"""State of the control plane that all stages of an audit share: small, and collected once. Pure.
+"""State of the control plane for all stages of an audit: small, and collected once. Pure.
 
-`pipelines.cluster.stage` asks for it in one query, whose rows of several kinds are told apart here.
+`pipelines.cluster.stage` collects it with one query. This module separates the rows by their kinds.
 """
 
 from __future__ import annotations
@@ -72,18 +72,18 @@ EVENTS: Final = (
 LEADER_CHANGE: Final = "LeaderChangeMessage"
 #: Files that are not Kafka's.
 OTHER_FILE: Final = "other"
-#: A thread whose fetch waits for half a second (replica.fetch.wait.max.ms) and says nothing for so long stood still,
-#: or its leader did: what comes then is another run.
+#: Silence that ends a run of a thread's fetches. A fetch waits for half a second (replica.fetch.wait.max.ms): the
+#: thread or its leader froze.
 SILENT_US: Final = 2_000_000
 MINUTE_US: Final = 60_000_000
 #: Client id of a fetcher thread: the follower's broker id, and the number of the thread.
 FETCHER_CLIENT: Final = r"^broker-(\d+)-fetcher-(\d+)$"
-#: That of any release: up to 0.10 it names the thread and the leader.
+#: Client id of a fetcher thread in any release: up to 0.10 it names the thread and the leader.
 FETCHER_THREAD: Final = r"^(?:broker-\d+-fetcher-\d+|ReplicaFetcherThread-\d+-\d+)$"
 
 
 class LogFile(NamedTuple):
-    """A row of `bronze.log_files`; one for each of the brokers that wrote it."""
+    """A row of `bronze.log_files`, once for each broker that wrote the file."""
 
     file_id: str
     path: str
@@ -93,13 +93,13 @@ class LogFile(NamedTuple):
     #: first_us, last_us: of its records; None where none has a time
     first_us: Long | None
     last_us: Long | None
-    parsed: bool  #: silver has what it tells
+    parsed: bool  #: silver has its rows
     resolution_us: Long | None = None  #: how fine its times are; None counts as milliseconds
     kafka_version: str | None = None  #: that its broker logged; None where no line shows it
 
 
 class LifecycleRow(NamedTuple):
-    """A row of `silver.broker_lifecycle`: a start, a stop, or a line that tells version, mode or a clock set back."""
+    """A row of `silver.broker_lifecycle`: a start, a stop, or a line with version, mode or a clock set back."""
 
     cluster_id: str
     broker_id: Int
@@ -130,14 +130,14 @@ class FetchRun(NamedTuple):
 
 
 class FetchEnd(NamedTuple):
-    """A follower's thread stopped, or could not fetch, from its first time of a minute to its last."""
+    """Stop of a follower's thread, or its failures to fetch within a minute, from the first time to the last."""
 
     cluster_id: str
     broker_id: Int  #: the follower
     leader: Int
     first_us: Long
     last_us: Long
-    stopped: bool = False  #: the thread, by whoever started it
+    stopped: bool = False  #: the thread was stopped
 
 
 class Stretch(NamedTuple):
@@ -161,7 +161,7 @@ class Premises:
     #: by (cluster, topic id), of all ids that a line names
     topic_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     lives: tuple[LifecycleRow, ...] = ()  #: in the order of time
-    #: of `EVENTS` without those of one partition and those of the past, each with its cluster
+    #: rows of `EVENTS` with their cluster; without rows of one partition, and without replayed ones
     events: tuple[tuple[str, EventRow], ...] = ()
     #: of the metadata log, about nodes or about who is the active controller: rows of `silver.metadata_records`,
     #: their instants in microseconds
@@ -171,14 +171,14 @@ class Premises:
     #: transactional ids by (cluster, producer id), as requests about transactions name both
     producers: Mapping[tuple[str, int], str] = field(default_factory=dict)
     #: by (cluster, client id, host) the transactional id of a client that uses one only. Request logs before 2.8 do
-    #: not print a produce's. A transactional producer sends nothing outside of transactions, so whoever began one
+    #: not print a produce's. A transactional producer sends nothing outside of transactions, so the one that began one
     #: under this name and from this host is taken for the sender
     transactional_clients: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     #: by cluster, the follower's fetcher thread that each connection to a leader belongs to
     threads: Mapping[str, Mapping[tuple[int, str], int]] = field(default_factory=dict)
-    runs: tuple[FetchRun, ...] = ()  #: of the fetches of all followers, in no order
+    runs: tuple[FetchRun, ...] = ()  #: of the fetches of all followers, unordered
     fetch_ends: tuple[FetchEnd, ...] = ()  #: when threads that fetch stopped, or could not fetch
-    stretches: tuple[Stretch, ...] = ()  #: in no order; those of different files overlap
+    stretches: tuple[Stretch, ...] = ()  #: unordered; stretches of different files overlap
     future_logs: FutureLogs = field(default_factory=dict)  #: of replicas that are moved between directories
 
     @cached_property
@@ -200,7 +200,7 @@ class Premises:
 
     @cached_property
     def _histories(self) -> dict[Broker, list[tuple[Any, Any]]]:
-        """Return configuration histories by broker, then those of its topics, in the order of keys."""
+        """Return the configuration histories of each broker, then those about its topics, in the order of keys."""
         histories: dict[Broker, list[tuple[Any, Any]]] = defaultdict(list)
         settings: tuple[Mapping[Any, Any], ...] = (self.contexts.broker_configs, self.contexts.topic_configs)
         for configs in settings:
@@ -217,7 +217,7 @@ class Premises:
             self.contexts.settle_us,
         ]
         for key, history in self._histories.get(broker, ()):
-            # Nothing is said of a key that is first told later: a topic that is made then leaves the past as it is.
+            # A key that is first logged later is left out: a new topic does not change the past.
             if before := [entry for entry in history if entry[0] < before_us]:
                 parts.append([key, before])
         coarse = [(since, min(until, before_us)) for since, until in self.contexts.coarse.get(broker, ())]
@@ -225,11 +225,11 @@ class Premises:
         return sha256(repr(parts).encode()).hexdigest()[:16]
 
 
-def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
+def build_premises(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
     """Return premises from rows of all kinds, in any order. A row has the columns of its kind.
 
     Args:
-        settle_us: how long after its completion an operation waits for the offsets that follow it, microseconds.
+        settle_us: see `pipelines.kafka.context.Context`.
     """
     by_kind: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -238,14 +238,14 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
     threads: dict[str, dict[tuple[int, str], int]] = defaultdict(dict)
     for row in by_kind[THREAD]:
         threads[row["cluster_id"]].setdefault((row["broker_id"], row["connection"]), row["fetcher_id"])
-    lives = tuple(row_of(LifecycleRow, row) for row in sorted(by_kind[LIFE], key=_place))
-    files = tuple(file for row in by_kind[FILE] for file in _files(row, row["file_id"] in parsed))
-    contexts = _contexts(lives, by_kind[CONFIG], files, settle_us)
+    lives = tuple(row_of(LifecycleRow, row) for row in sorted(by_kind[LIFE], key=_sort_key))
+    files = tuple(file for row in by_kind[FILE] for file in _repeat_file(row, row["file_id"] in parsed))
+    contexts = _build_contexts(lives, by_kind[CONFIG], files, settle_us)
     starts = start_ups((life.cluster_id, life.broker_id, life.time_us, life.event) for life in lives)
     return Premises(
-        contexts=replace(contexts, coarse=coarse_spans(files), last_runs=_last_runs(lives, files)),
+        contexts=replace(contexts, coarse=find_coarse_spans(files), last_runs=_find_last_runs(lives, files)),
         files=files,
-        topic_names=_last(by_kind[NAME], "topic_id", "topic"),
+        topic_names=_keep_highest(by_kind[NAME], "topic_id", "topic"),
         lives=lives,
         events=tuple(
             (row["cluster_id"], row_of(EventRow, row))
@@ -253,23 +253,23 @@ def premises_of(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
             if not is_past(starts, row["cluster_id"], row["broker_id"], row["time_us"], row["detail"])
         ),
         records=tuple(by_kind[RECORD]),
-        snapshots=_last(by_kind[SNAPSHOT], "broker_id", "offset"),
+        snapshots=_keep_highest(by_kind[SNAPSHOT], "broker_id", "offset"),
         threads=dict(threads),
         runs=tuple(row_of(FetchRun, row) for row in by_kind[CHAIN] if row["broker_id"] is not None),
-        fetch_ends=tuple(_fetch_ends(by_kind)),
+        fetch_ends=tuple(_merge_fetch_ends(by_kind)),
         stretches=tuple(row_of(Stretch, row) for row in by_kind[STRETCH]),
-        producers=_producers(by_kind[TRANSACTIONAL]),
-        transactional_clients=_transactional_clients(by_kind[TRANSACTIONAL]),
-        future_logs=find_future_logs(_future_log(row) for row in by_kind[FUTURE_LOG]),
+        producers=_map_producers(by_kind[TRANSACTIONAL]),
+        transactional_clients=_map_transactional_clients(by_kind[TRANSACTIONAL]),
+        future_logs=find_future_logs(_make_future_log_line(row) for row in by_kind[FUTURE_LOG]),
     )
 
 
-def _future_log(row: Mapping[str, Any]) -> FutureLogLine:
+def _make_future_log_line(row: Mapping[str, Any]) -> FutureLogLine:
     replica = row["cluster_id"], row["broker_id"], row["topic"], row["partition"]
     return FutureLogLine(replica, row["time_us"], row["event"], row["log_dir"])
 
 
-def _fetch_ends(by_kind: Mapping[str, Iterable[Mapping[str, Any]]]) -> Iterator[FetchEnd]:
+def _merge_fetch_ends(by_kind: Mapping[str, Iterable[Mapping[str, Any]]]) -> Iterator[FetchEnd]:
     """Yield stops unchanged, and failures of a minute as one."""
     minutes: dict[tuple[Any, ...], FetchEnd] = {}
     for kind in (THREAD_END, FETCH_END):
@@ -287,7 +287,7 @@ def _fetch_ends(by_kind: Mapping[str, Iterable[Mapping[str, Any]]]) -> Iterator[
     yield from minutes.values()
 
 
-def _producers(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], str]:
+def _map_producers(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], str]:
     named: dict[tuple[str, int], str] = {}
     for row in rows:
         if row["producer_id"] is not None and row["producer_id"] >= 0:
@@ -296,7 +296,7 @@ def _producers(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], str]:
     return named
 
 
-def _transactional_clients(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], str]:
+def _map_transactional_clients(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], str]:
     used: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for row in rows:
         if row["begins"] and row["client_id"] is not None:
@@ -304,16 +304,16 @@ def _transactional_clients(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str,
     return {client: next(iter(ids)) for client, ids in used.items() if len(ids) == 1}
 
 
-def _place(row: Mapping[str, Any]) -> tuple[int, str, int]:
+def _sort_key(row: Mapping[str, Any]) -> tuple[int, str, int]:
     return row["time_us"], row["file_id"], row["byte_offset"]
 
 
-def _last(rows: Iterable[Mapping[str, Any]], name: str, value: str) -> dict[tuple[str, Any], Any]:
+def _keep_highest(rows: Iterable[Mapping[str, Any]], name: str, value: str) -> dict[tuple[str, Any], Any]:
     """Return the highest value by (cluster, column) of the values of all tasks."""
     return {(row["cluster_id"], row[name]): row[value] for row in sorted(rows, key=itemgetter(value))}
 
 
-def _files(row: Mapping[str, Any], parsed: bool) -> Iterator[LogFile]:
+def _repeat_file(row: Mapping[str, Any], parsed: bool) -> Iterator[LogFile]:
     """Yield a file once for each broker that wrote it."""
     cluster_id = row["cluster_id"] or UNKNOWN_CLUSTER
     times = row["first_us"], row["last_us"]
@@ -322,10 +322,10 @@ def _files(row: Mapping[str, Any], parsed: bool) -> Iterator[LogFile]:
         yield LogFile(*names, *times, parsed, row["resolution_us"], row["kafka_version"])
 
 
-def coarse_spans(files: Iterable[LogFile]) -> Spans:
+def find_coarse_spans(files: Iterable[LogFile]) -> Spans:
     """Return the spans in which times of brokers are whole seconds, from the first such file to the end of the last.
 
-    What no known broker logged counts for `UNKNOWN_BROKER`.
+    Files of unknown brokers count for `UNKNOWN_BROKER`.
     """
     spans: Spans = {}
     for file in files:
@@ -339,7 +339,7 @@ def coarse_spans(files: Iterable[LogFile]) -> Spans:
     return spans
 
 
-def _contexts(
+def _build_contexts(
     lives: Sequence[LifecycleRow], configs: Iterable[Mapping[str, Any]], files: Iterable[LogFile], settle_us: int
 ) -> Contexts:
     placed: list[tuple[tuple[int, str, int], Broker, ConfigLine]] = []
@@ -350,14 +350,14 @@ def _contexts(
     for row in configs:
         settings = dict(zip(row["keys"], row["values"], strict=True))
         line = ConfigLine(row["time_us"], row["scope"], row["entity"], settings)
-        placed.append((_place(row), (row["cluster_id"], row["broker_id"]), line))
+        placed.append((_sort_key(row), (row["cluster_id"], row["broker_id"]), line))
     lines: dict[Broker, list[ConfigLine]] = defaultdict(list)
     for _, broker, line in sorted(placed, key=lambda item: item[0]):
         lines[broker].append(line)
-    return build_contexts(_versions(lives, files), lines, settle_us)
+    return build_contexts(_find_versions(lives, files), lines, settle_us)
 
 
-def _last_runs(lives: Iterable[LifecycleRow], files: Iterable[LogFile]) -> dict[Broker, tuple[int, int]]:
+def _find_last_runs(lives: Iterable[LifecycleRow], files: Iterable[LogFile]) -> dict[Broker, tuple[int, int]]:
     """Return the last start that each broker logged, 0 for no start, and its last line."""
     starts = {(life.cluster_id, life.broker_id): life.time_us for life in lives if life.event == STARTING}
     runs: dict[Broker, tuple[int, int]] = {}
@@ -368,11 +368,11 @@ def _last_runs(lives: Iterable[LifecycleRow], files: Iterable[LogFile]) -> dict[
     return runs
 
 
-def _versions(lives: Iterable[LifecycleRow], files: Iterable[LogFile]) -> dict[Broker, History]:
+def _find_versions(lives: Iterable[LifecycleRow], files: Iterable[LogFile]) -> dict[Broker, History]:
     """Return the versions that each broker logged at its starts.
 
-    A line that names a version may be a client's, within the broker or beside it: the broker's is followed by the line
-    of its start, or is that which its file was found to be of.
+    A version may belong to a client in the broker or of another program. The broker's own version is followed by the
+    line of its start, or equals the version of its file.
     """
     of_file = {file.file_id: file.kafka_version for file in files}
     starts: dict[Broker, list[tuple[int, str]]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Rows about replicas: lines about future logs are left out."""
+"""Rows about replicas, without lines about future logs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from highwater.pipelines.kafka.future_logs import COLUMNS, FutureLogs, drop_futu
 from highwater.pipelines.lake.readings import Reading
 
 
-def about_replicas(reading: Reading, future_logs: FutureLogs) -> Reading:
+def skip_future_logs(reading: Reading, future_logs: FutureLogs) -> Reading:
     """Return a scan without rows of future logs, if its table has the directories of logs.
 
     The digest of a file does not know moves that later files show, so the file is read again.

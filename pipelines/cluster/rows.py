@@ -1,4 +1,4 @@
-"""Rows of tables as rows of the premises (`cluster.premises`), each of its kind, as few as a batch allows. Pure."""
+"""Conversion of table rows to rows of the premises (`cluster.premises`), each of its kind, as few as possible. Pure."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ TRANSACTIONAL_COLUMNS: Final = ("cluster_id", "api", "transactional_id", "produc
 _SCHEMA: Final = arrow_schema(SHAPE)
 
 
-def of_kind(rows: pa.RecordBatch | pa.Table, kind: str, **values: Any) -> pa.RecordBatch:
+def make_rows(rows: pa.RecordBatch | pa.Table, kind: str, **values: Any) -> pa.RecordBatch:
     """Return rows of a kind with the columns that they have.
 
     Args:
-        values: columns beside them.
+        values: further columns.
     """
     given = {name: rows.column(name) for name in SHAPE if name in rows.schema.names}
     if "time" in rows.schema.names:
@@ -69,55 +69,55 @@ def of_kind(rows: pa.RecordBatch | pa.Table, kind: str, **values: Any) -> pa.Rec
     return shaped(_SCHEMA, len(rows), {**given, **values, "kind": kind})
 
 
-def files(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of `bronze.log_files`."""
-    times = {f"{name}_us": _possible(micros(rows.column(f"{name}_time"))) for name in ("first", "last")}
-    return of_kind(rows, p.FILE, file_kind=rows.column("kind"), brokers=rows.column("broker_ids"), **times)
+def convert_files(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows of `bronze.log_files` as rows of the premises."""
+    times = {f"{name}_us": _drop_impossible(micros(rows.column(f"{name}_time"))) for name in ("first", "last")}
+    return make_rows(rows, p.FILE, file_kind=rows.column("kind"), brokers=rows.column("broker_ids"), **times)
 
 
-def _possible(times_us: pa.Array) -> pa.Array:
-    """Return instants without those of a stopped clock."""
+def _drop_impossible(times_us: pa.Array) -> pa.Array:
+    """Return instants; null for impossible ones, from a stopped clock."""
     is_possible = both(pc.greater_equal(times_us, FIRST_US), pc.less(times_us, END_US))
     return pc.if_else(is_possible, times_us, pa.scalar(None, pa.int64()))
 
 
-def distinct(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
+def deduplicate(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
     """Return rows of a kind, each once."""
-    return of_kind(pa.table(rows).group_by(rows.schema.names).aggregate([]), kind)
+    return make_rows(pa.table(rows).group_by(rows.schema.names).aggregate([]), kind)
 
 
-def snapshots(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of `silver.metadata_records` of snapshots: the newest of each node."""
+def find_snapshots(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the newest snapshot of each node, from rows of `silver.metadata_records` of snapshots."""
     newest = pa.table(rows).group_by(["cluster_id", "broker_id"]).aggregate([("offset", "max")])
-    return of_kind(newest, p.SNAPSHOT, offset=newest.column("offset_max"))
+    return make_rows(newest, p.SNAPSHOT, offset=newest.column("offset_max"))
 
 
-def deleted_logs(rows: pa.RecordBatch) -> pa.RecordBatch:
+def convert_deleted_logs(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows of `silver.leader_and_isr` of deleted logs, each a possible end of a future log."""
-    return of_kind(rows, p.FUTURE_LOG, event=rows.column("role"))
+    return make_rows(rows, p.FUTURE_LOG, event=rows.column("role"))
 
 
-def threads(rows: pa.RecordBatch) -> pa.RecordBatch:
+def find_threads(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return the fetcher thread of each connection of a follower, by client id, from `silver.fetch_requests`."""
     names = ["cluster_id", "broker_id", "connection", "client_id"]
     each = pa.table(rows).group_by(names).aggregate([])
     each = each.filter(pc.match_substring_regex(each.column("client_id"), p.FETCHER_CLIENT))
     thread = pc.replace_substring_regex(each.column("client_id"), p.FETCHER_CLIENT, r"\2")
-    return of_kind(each, p.THREAD, fetcher_id=thread)
+    return make_rows(each, p.THREAD, fetcher_id=thread)
 
 
-def threads_and_chains(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield `threads` and `chains` of the same rows."""
-    yield threads(rows)
-    yield chains(rows)
+def find_threads_and_chains(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield the results of `find_threads` and `find_chains` for the same rows."""
+    yield find_threads(rows)
+    yield find_chains(rows)
 
 
-def chains(rows: pa.RecordBatch) -> pa.RecordBatch:
+def find_chains(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return runs of numbers on connections of follower threads.
 
-    A fetcher thread counts what it asks a leader for: fetches, and where epochs end and logs begin (requests of other
-    APIs). A run has the times of its first and its last line, and what is missing within it where `RUNS_MAX` are not
-    enough.
+    A fetcher thread numbers its requests to a leader: fetches, and requests for the ends of epochs and the starts of
+    logs (other APIs). A run has the times of its first and its last line. Beyond `RUNS_MAX` runs, it has the missing
+    numbers instead.
     """
     client_id = rows.column("client_id")
     of_threads = pc.and_(pc.match_substring_regex(client_id, p.FETCHER_THREAD), pc.is_valid(rows.column("connection")))
@@ -134,7 +134,7 @@ def chains(rows: pa.RecordBatch) -> pa.RecordBatch:
     fetches = fetches.filter(both(of_threads, is_counted, pc.is_valid(replica_id)))
     fetches = fetches.sort_by([(name, "ascending") for name in (*names, "correlation_id", "time")]).combine_chunks()
     if not fetches.num_rows:
-        return of_kind(rows.slice(0, 0).select(names), p.CHAIN)
+        return make_rows(rows.slice(0, 0).select(names), p.CHAIN)
     number = fetches.column("correlation_id").to_numpy().astype(np.int64)
     time_us = micros(fetches.column("time")).to_numpy()
     is_begin = _mark_begins(fetches, names)
@@ -142,8 +142,8 @@ def chains(rows: pa.RecordBatch) -> pa.RecordBatch:
     is_begin[1:] |= (np.diff(number) > 1) | (np.diff(time_us) > p.SILENT_US)
     first = np.flatnonzero(is_begin)
     last = np.append(first[1:], len(number)) - 1
-    first, last, missing = _few_runs(first, last, connection_no, number, time_us)
-    return of_kind(
+    first, last, missing = _merge_runs(first, last, connection_no, number, time_us)
+    return make_rows(
         fetches.take(pa.array(first)).select([*names, "replica_id"]),
         p.CHAIN,
         first_number=pa.array(number[first]),
@@ -161,10 +161,10 @@ def _mark_begins(table: pa.Table, names: Sequence[str]) -> Any:
     return marks
 
 
-def _few_runs(
+def _merge_runs(
     first: Any, last: Any, connection_no: Any, number: Any, time_us: Any
 ) -> tuple[Any, Any, dict[str, list[int | None]]]:
-    """Return the first and last row of each run. A connection with too many runs gives one."""
+    """Return the first and last row of each run. Too many runs of a connection become one."""
     firsts, lasts = [], []
     missing: dict[str, list[int | None]] = {"missing": [], "missing_since_us": [], "missing_until_us": []}
     bounds = np.flatnonzero(np.append(True, np.diff(connection_no[first]) > 0))
@@ -184,10 +184,10 @@ def _few_runs(
     return np.array(firsts), np.array(lasts), missing
 
 
-def fetch_ends(rows: pa.RecordBatch) -> pa.RecordBatch:
+def find_fetch_ends(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return the spans in which a thread could not fetch partitions, by leader.
 
-    A row is of one minute, so what several batches tell of one is put together again (`pipelines.cluster.premises`).
+    A row covers one minute. `pipelines.cluster.premises` merges the rows of several batches.
     """
     could_not = both(is_in(rows.column("action"), ("failed", "error", "fenced")), pc.is_valid(rows.column("leader")))
     names = ["cluster_id", "broker_id", "leader"]
@@ -196,42 +196,42 @@ def fetch_ends(rows: pa.RecordBatch) -> pa.RecordBatch:
     ends = pa.table(columns, names=[*names, "us", "minute"]).filter(could_not)
     ends = ends.group_by([*names, "minute"]).aggregate([("us", "min"), ("us", "max")])
     times = {"first_us": ends.column("us_min"), "last_us": ends.column("us_max")}
-    return of_kind(ends.select(names), p.FETCH_END, **times)
+    return make_rows(ends.select(names), p.FETCH_END, **times)
 
 
-def thread_ends(rows: pa.RecordBatch) -> pa.RecordBatch:
+def convert_thread_ends(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return stopped threads with their leaders, from `silver.broker_lifecycle`."""
     times = micros(rows.column("time"))
     ends = rows.select(["cluster_id", "broker_id"])
-    return of_kind(ends, p.THREAD_END, leader=rows.column("detail").cast(pa.int32()), first_us=times, last_us=times)
+    return make_rows(ends, p.THREAD_END, leader=rows.column("detail").cast(pa.int32()), first_us=times, last_us=times)
 
 
-def transactional(rows: pa.RecordBatch) -> pa.RecordBatch:
+def find_transactional(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return clients and producer ids of transactional ids, from `silver.requests`.
 
-    ``begins``: a transaction, or the life of a producer.
+    ``begins`` is True for the begin of a transaction or of a producer.
     """
     begins = is_in(rows.column("api"), ("ADD_PARTITIONS_TO_TXN", "INIT_PRODUCER_ID"))
     hosts = parse_remote_hosts(rows.column("connection"))
     same = {name: rows.column(name) for name in ("cluster_id", "transactional_id", "producer_id", "client_id")}
     users = pa.table({**same, "remote_host": hosts, "begins": begins})
-    return of_kind(users.group_by(users.schema.names).aggregate([]), p.TRANSACTIONAL)
+    return make_rows(users.group_by(users.schema.names).aggregate([]), p.TRANSACTIONAL)
 
 
-def voices(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def find_voices(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield the spans in which brokers logged: by kind of log and level, and by logger at the lowest levels.
 
     Args:
         rows: rows of ``bronze.log_lines``.
     """
-    yield stretches(rows)
+    yield find_stretches(rows)
     low = rows.filter(is_in(rows.column("level"), p.LOW_LEVELS))
     logger = pc.replace_substring_regex(low.column("logger"), r"^.*\.", "")
     detail = pc.binary_join_element_wise(low.column("level"), logger, " ")
-    yield stretches(low.set_column(low.schema.get_field_index("level"), "level", detail))
+    yield find_stretches(low.set_column(low.schema.get_field_index("level"), "level", detail))
 
 
-def stretches(rows: pa.RecordBatch | pa.Table, detail: str | None = None) -> pa.RecordBatch:
+def find_stretches(rows: pa.RecordBatch | pa.Table, detail: str | None = None) -> pa.RecordBatch:
     """Return the spans in which brokers logged, by kind of log and level.
 
     Args:
@@ -250,7 +250,7 @@ def stretches(rows: pa.RecordBatch | pa.Table, detail: str | None = None) -> pa.
     table = table.group_by([*names, "us"]).aggregate([])
     table = table.sort_by([(name, "ascending") for name in (*names, "us")]).combine_chunks()
     if not table.num_rows:
-        return of_kind(table.select(names), p.STRETCH)
+        return make_rows(table.select(names), p.STRETCH)
     us = table.column("us").to_numpy()
     is_begin = _mark_begins(table, names)
     gaps = np.where(is_begin[1:], 0, np.diff(us))
@@ -259,11 +259,11 @@ def stretches(rows: pa.RecordBatch | pa.Table, detail: str | None = None) -> pa.
     first = np.flatnonzero(is_begin)
     last = np.append(first[1:], len(us)) - 1
     times = {"first_us": pa.array(us[first]), "last_us": pa.array(us[last])}
-    return of_kind(table.take(pa.array(first)).select(names), p.STRETCH, **times)
+    return make_rows(table.take(pa.array(first)).select(names), p.STRETCH, **times)
 
 
-def growths(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the spans in which fetches of followers show that records were appended to a leader's topics.
+def find_growths(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the spans in which followers' fetches show appends to a leader's topics.
 
     Args:
         rows: rows of ``silver.replica_fetches``.
@@ -276,7 +276,7 @@ def growths(rows: pa.RecordBatch) -> pa.RecordBatch:
     table = table.filter(both(*(pc.is_valid(table.column(name)) for name in (*names, "fetch_offset"))))
     table = table.sort_by([(name, "ascending") for name in (*names, "time")]).combine_chunks()
     if not table.num_rows:
-        return stretches(table, p.GROWTH)
+        return find_stretches(table, p.GROWTH)
     offset = table.column("fetch_offset").to_numpy()
     grows = np.zeros(len(offset), bool)
     for start, end in pairwise((*begins([table.column(name).combine_chunks() for name in names]), len(offset))):
@@ -285,4 +285,4 @@ def growths(rows: pa.RecordBatch) -> pa.RecordBatch:
     # A follower that catches up fetches records of an earlier time.
     high_watermark = pc.fill_null(table.column("response_high_watermark"), -1).to_numpy()
     grows &= high_watermark <= offset
-    return stretches(table.filter(pa.array(grows)), p.GROWTH)
+    return find_stretches(table.filter(pa.array(grows)), p.GROWTH)

@@ -1,4 +1,4 @@
-"""The premises of an audit on Spark: queries of small tables before the heavy work."""
+"""Collection of the premises of an audit on Spark: queries of small tables before the heavy work."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from functools import partial
 
 import pyarrow.compute as pc
 
-from highwater.pipelines.base.blobs import packed, shape
+from highwater.pipelines.base.blobs import pack_all, shape
 from highwater.pipelines.base.chunks import Keyed
 from highwater.pipelines.cluster import configs
 from highwater.pipelines.cluster import premises as p
 from highwater.pipelines.cluster import rows as pr
-from highwater.pipelines.cluster.premises import EVENTS, LEADER_CHANGE, Premises, premises_of
+from highwater.pipelines.cluster.premises import EVENTS, LEADER_CHANGE, Premises, build_premises
 from highwater.pipelines.kafka.future_logs import DELETED
 from highwater.pipelines.lake.folds import Fold, collect_tables, fold
 from highwater.pipelines.lake.lake import Lake
@@ -33,23 +33,25 @@ def collect_premises(lake: Lake, settle_us: int) -> Premises:
     """Return the premises of a lake; empty ones for an empty lake.
 
     Args:
-        settle_us: see `premises_of`.
+        settle_us: see `build_premises`.
     """
     rows = Keyed(shape(pr.SHAPE), flow.key("premises"), (), tuple(name for name in pr.SHAPE if name != "kind"))
-    folded = fold(lake, config_fold(), Fold(readings(), rows, partial(packed, _FEW)))
+    folded = fold(lake, make_config_fold(), Fold(list_readings(), rows, partial(pack_all, _FEW)))
     tables = {} if folded is None else collect_tables(folded)
-    # Each task has told the first of its own.
-    lines = configs.first_of_alike(tables.get(configs.LINES, ()))
-    return premises_of([*tables.get(_FEW, ()), *({"kind": p.CONFIG, **line} for line in lines)], settle_us)
+    # Each task returns the first of its own lines.
+    lines = configs.deduplicate_lines(tables.get(configs.LINES, ()))
+    return build_premises([*tables.get(_FEW, ()), *({"kind": p.CONFIG, **line} for line in lines)], settle_us)
 
 
-def config_fold() -> Fold:
+def make_config_fold() -> Fold:
     """Return the fold that gives one row per line about settings."""
     rows = Keyed(shape(configs.ROW_TYPES), flow.key("configs"), configs.ORDER, configs.COLUMNS)
-    return Fold([Reading(silver.BROKER_CONFIGS, configs.READ, by_batch(configs.relevant))], rows, configs.lines)
+    return Fold(
+        [Reading(silver.BROKER_CONFIGS, configs.READ, by_batch(configs.filter_settings))], rows, configs.merge_lines
+    )
 
 
-def readings() -> list[Reading]:
+def list_readings() -> list[Reading]:
     """Return the readings that give rows of the premises."""
     matters = pc.field("event").isin([p.STARTING, p.HAS_STARTED, p.SHUT_DOWN, p.CLOCK_SET_BACK])
     matters = matters | pc.field("kafka_version").is_valid() | pc.field("mode").is_valid()
@@ -63,84 +65,84 @@ def readings() -> list[Reading]:
     registers = ("file_id", "path", "kind", "cluster_id", "broker_id", "broker_ids", "kafka_version", *times)
     snapshots = pc.field("source") == "snapshot"
     return [
-        Reading(silver.BROKER_LIFECYCLE, (*_LINE, *life), by_batch(pr.of_kind, p.LIFE), _OF_BROKER & matters),
+        Reading(silver.BROKER_LIFECYCLE, (*_LINE, *life), by_batch(pr.make_rows, p.LIFE), _OF_BROKER & matters),
         Reading(
             silver.CONTROLLER_EVENTS,
             (*_LINE, "event", "partition", *subject),
-            by_batch(pr.of_kind, p.EVENT),
+            by_batch(pr.make_rows, p.EVENT),
             _OF_BROKER & events,
         ),
         Reading(
             METADATA_RECORDS,
             (*_PLACE, "time", "applied", *state, "fenced", "in_controlled_shutdown"),
-            by_batch(pr.of_kind, p.RECORD),
+            by_batch(pr.make_rows, p.RECORD),
             _OF_BROKER & records,
         ),
         Reading(
             METADATA_RECORDS,
             ("cluster_id", "broker_id", "source", "offset"),
-            by_batch(pr.snapshots),
+            by_batch(pr.find_snapshots),
             _OF_BROKER & snapshots,
         ),
-        Reading(silver.TOPICS, ("cluster_id", "topic_id", "topic"), by_batch(pr.distinct, p.NAME)),
-        Reading(bronze.LOG_FILES, registers, by_batch(pr.files)),
-        Reading(silver.FETCH_REQUESTS, (*OF_CHAINS, "replica_id"), pr.threads_and_chains, digest="threads"),
+        Reading(silver.TOPICS, ("cluster_id", "topic_id", "topic"), by_batch(pr.deduplicate, p.NAME)),
+        Reading(bronze.LOG_FILES, registers, by_batch(pr.convert_files)),
+        Reading(silver.FETCH_REQUESTS, (*OF_CHAINS, "replica_id"), pr.find_threads_and_chains, digest="threads"),
         Reading(
             silver.REQUESTS,
             (*OF_CHAINS, "api"),
-            by_batch(pr.chains),
+            by_batch(pr.find_chains),
             pc.field("api").isin(pr.APIS_OF_FETCHERS),
             digest="chains",
         ),
         Reading(
             silver.FETCHER_EVENTS,
             ("cluster_id", "broker_id", "time", "action", "leader"),
-            by_batch(pr.fetch_ends),
+            by_batch(pr.find_fetch_ends),
             digest="fetch ends",
         ),
         Reading(
             silver.BROKER_LIFECYCLE,
             ("cluster_id", "broker_id", "time", "event", "detail"),
-            by_batch(pr.thread_ends),
+            by_batch(pr.convert_thread_ends),
             _OF_BROKER & (pc.field("event") == p.FETCHER_STOPPING),
         ),
         Reading(
             silver.REQUESTS,
             pr.TRANSACTIONAL_COLUMNS,
-            by_batch(pr.transactional),
+            by_batch(pr.find_transactional),
             pc.field("transactional_id").is_valid(),
             digest="transactional",
         ),
         Reading(
             silver.FUTURE_LOGS,
             (*_OF_REPLICA, "time", "event", "log_dir"),
-            by_batch(pr.of_kind, p.FUTURE_LOG),
+            by_batch(pr.make_rows, p.FUTURE_LOG),
             _OF_BROKER,
         ),
         Reading(
             silver.LEADER_AND_ISR,
             (*_OF_REPLICA, "time", "role", "log_dir"),
-            by_batch(pr.deleted_logs),
+            by_batch(pr.convert_deleted_logs),
             _OF_BROKER & (pc.field("role") == DELETED) & pc.field("log_dir").is_valid(),
         ),
         Reading(
             bronze.LOG_LINES,
             ("cluster_id", "broker_id", "kind", "level", "logger", "time"),
-            pr.voices,
+            pr.find_voices,
             digest="voices",
         ),
         Reading(
             silver.PRODUCE_REQUESTS,
             ("cluster_id", "broker_id", "time"),
-            by_batch(pr.stretches, p.PRODUCE),
+            by_batch(pr.find_stretches, p.PRODUCE),
             digest="produces",
         ),
         Reading(
             silver.REPLICA_FETCHES,
             (*_OF_REPLICA, "topic_id", "fetch_offset", "response_high_watermark", "time"),
-            by_batch(pr.growths),
+            by_batch(pr.find_growths),
             pc.field("source") == "request",
             digest="growths",
         ),
-        Reading(silver.LINE_COUNTS, ("file_id",), by_batch(pr.distinct, p.PARSED)),
+        Reading(silver.LINE_COUNTS, ("file_id",), by_batch(pr.deduplicate, p.PARSED)),
     ]

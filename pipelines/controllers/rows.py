@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from highwater.pipelines.base.arrow_rows import (
     arrow_schema,
     both,
-    exploded,
+    explode,
     first_of,
     is_in,
     look_up,
@@ -199,7 +199,7 @@ def served(rows: pa.RecordBatch) -> Batches:
 
 def produced(rows: pa.RecordBatch) -> Batches:
     """Yield rows of `gold.delayed_operations` about produces."""
-    each = exploded(rows, "partitions", "p")
+    each = explode(rows, "partitions", "p")
     yield _answered(each.filter(is_in(each.column("p.error_code"), (0, *REFUSED))), "p.", "p.error_code")
 
 

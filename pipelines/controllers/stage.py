@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from highwater.pipelines.base.blobs import shape
 from highwater.pipelines.base.chunks import Keyed
 from highwater.pipelines.cluster.premises import Premises
-from highwater.pipelines.cluster.replicas import about_replicas
+from highwater.pipelines.cluster.replicas import skip_future_logs
 from highwater.pipelines.controllers import rows as r
 from highwater.pipelines.controllers import worker as w
 from highwater.pipelines.controllers.cluster_facts import active_controllers, facts_from
@@ -90,7 +90,7 @@ def _readings(premises: Premises) -> list[Reading]:
             digest="first produces",
         ),
     ]
-    readings = [about_replicas(reading, premises.future_logs) for reading in readings]
+    readings = [skip_future_logs(reading, premises.future_logs) for reading in readings]
     return [reading._replace(where=here if reading.where is None else here & reading.where) for reading in readings]
 
 

@@ -1,9 +1,9 @@
 """CRC-32C (Castagnoli), the checksum of record batches since 0.11 (``org.apache.kafka.common.utils.Crc32C``). Pure.
 
-The standard library has none, and none of the libraries that this program needs offers one. A loop over bytes makes
-some 10 MB/s, too little for segments of gigabytes. So longer data is cut into lanes of equal length that are taken
-through the tables side by side, and folded in the end: the CRC of two pieces follows from theirs, since appending
-zeros is a linear map (as in zlib's ``crc32_combine``).
+Neither the standard library nor the required libraries have one. A loop over bytes makes some 10 MB/s, too slow for
+segments of gigabytes. So longer data is cut into lanes of equal length that pass through the tables in parallel, and
+are combined at the end: the CRC of two pieces follows from their CRCs, since appending zeros is a linear map (as in
+zlib's ``crc32_combine``).
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _LANES_BYTES_MIN = 1024
 Words = npt.NDArray[np.uint32]
 
 
-def crc32c(data: bytes, crc: int = 0) -> int:
+def compute_crc32c(data: bytes, crc: int = 0) -> int:
     """Return the CRC-32C of data that continues data with this CRC."""
     state = crc ^ _ONES
     if len(data) >= _LANES_BYTES_MIN:
-        return _in_lanes(data, state) ^ _ONES
-    table = _bytes()
+        return _compute_lanes(data, state) ^ _ONES
+    table = _build_byte_table()
     for byte in data:
         state = table[(state ^ byte) & 0xFF] ^ (state >> 8)
     return state ^ _ONES
 
 
-def _in_lanes(data: bytes, first: int) -> int:
+def _compute_lanes(data: bytes, first: int) -> int:
     words = -(-len(data) // 4)
     # About as many lanes as words in a lane.
     doubled = words.bit_length() // 2 - 1
@@ -43,7 +43,7 @@ def _in_lanes(data: bytes, first: int) -> int:
     padded[at:] = np.frombuffer(data, np.uint8)
     padded[at : at + 4] ^= np.frombuffer(first.to_bytes(4, "little"), np.uint8)
     columns = np.ascontiguousarray(padded.view("<u4").astype(np.uint32, copy=False).reshape(lanes, -1).T)
-    low, high = _halves()
+    low, high = _build_half_tables()
     state = np.zeros(lanes, np.uint32)
     for column in columns:
         state ^= column
@@ -51,13 +51,13 @@ def _in_lanes(data: bytes, first: int) -> int:
     while len(state) > 1:
         if len(state) % 2:
             state = np.concatenate([np.zeros(1, np.uint32), state])
-        state = _apply(_zeros(doubled), state[0::2]) ^ state[1::2]
+        state = _apply(_build_zero_tables(doubled), state[0::2]) ^ state[1::2]
         doubled += 1
     return int(state[0])
 
 
 @cache
-def _bytes() -> list[int]:
+def _build_byte_table() -> list[int]:
     """Return the next state for each value of the lowest byte."""
     table = []
     for value in range(256):
@@ -68,9 +68,9 @@ def _bytes() -> list[int]:
 
 
 @cache
-def _halves() -> tuple[Words, Words]:
+def _build_half_tables() -> tuple[Words, Words]:
     """Return the states after four bytes, by lower and by upper half."""
-    single = np.array(_bytes(), np.uint32)
+    single = np.array(_build_byte_table(), np.uint32)
     state = np.arange(1 << 16, dtype=np.uint32)
     for _ in range(2):
         state = single[state & 0xFF] ^ (state >> 8)
@@ -81,13 +81,13 @@ def _halves() -> tuple[Words, Words]:
 
 
 @cache
-def _zeros(doubled: int) -> Words:
-    """Return the map of a state over 2 ** ``doubled`` words of zeros: a table per byte."""
+def _build_zero_tables(doubled: int) -> Words:
+    """Return the map of a state over 2 ** ``doubled`` words of zeros, as one table per byte."""
     if doubled == 0:
-        low, high = _halves()
+        low, high = _build_half_tables()
         values = np.arange(256, dtype=np.uint32)
         return np.stack([low[values], low[values << 8], high[values], high[values << 8]])
-    half = _zeros(doubled - 1)
+    half = _build_zero_tables(doubled - 1)
     return np.stack([_apply(half, table) for table in half])
 
 

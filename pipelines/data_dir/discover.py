@@ -1,4 +1,4 @@
-"""Finds the files of data directories below the given files and folders: by their names, without opening them. Pure."""
+"""Files of data directories below given files and folders, found by their names without opening them. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class DataFile(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Return the part of a metadata log that this file is."""
+        """Return the part of a metadata log that this file holds."""
         return {METADATA_SNAPSHOT: SNAPSHOT, BOOTSTRAP_SNAPSHOT: BOOTSTRAP}.get(self.kind, LOG)
 
     @property
@@ -59,7 +59,7 @@ def discover_data(inputs: Sequence[str | os.PathLike[str]]) -> list[DataFile]:
     for given in inputs:
         path = absolute(place_of(given))
         store = store_of(path)
-        for place in store.walk(path, _passed_over) if store.is_folder(path) else [path]:
+        for place in store.walk(path, _ignore_error) if store.is_folder(path) else [path]:
             file = recognise(str(place))
             if file is not None and store.is_file(place):
                 by_path[file.path] = file
@@ -67,7 +67,7 @@ def discover_data(inputs: Sequence[str | os.PathLike[str]]) -> list[DataFile]:
 
 
 def recognise(path: str) -> DataFile | None:
-    """Return the kind of a path, by its name and that of its folder."""
+    """Return the file of a path, by its name and folder. None if it is not part of a data directory."""
     folder, stored = os.path.split(path)
     name = stored.removesuffix(".gz")
     plain = name.removesuffix(".tmp")
@@ -92,5 +92,5 @@ def recognise(path: str) -> DataFile | None:
     return None
 
 
-def _passed_over(_: OSError) -> None:
+def _ignore_error(_: OSError) -> None:
     """Ignore an unreadable folder: `pipelines.bronze.discover` reports it."""

@@ -1,4 +1,4 @@
-"""Messages within a compressed message of magic 0 or 1, if the standard library can unpack it. Pure."""
+"""Messages within a gzipped message of magic 0 or 1. Pure."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ class Inner(NamedTuple):
     problem: str | None  #: why the messages are not all of it
 
 
-def inner_messages(body: bytes, magic: int) -> Inner:
-    """Walk the messages of a gzipped wrapper.
+def walk_inner_messages(body: bytes, magic: int) -> Inner:
+    """Count the messages of a gzipped wrapper, and return the first and last offset.
 
     Args:
         body: the wrapper from its magic on.
-        magic: of the wrapper, 0 or 1.
+        magic: magic of the wrapper, 0 or 1.
     """
-    value = _value(body, 2 + (8 if magic == 1 else 0))
+    value = _find_value(body, 2 + (8 if magic == 1 else 0))
     if value is None:
         return Inner(0, 0, 0, None, "its value is not as long as it says")
     count = first = last = 0
     first_ms: int | None = None
     problem = None
     try:
-        stream = ByteStream(_inflated(value))
+        stream = ByteStream(_decompress(value))
         while head := stream.peek(_OFFSET_AND_SIZE.size + _START.size):
             if len(head) < _OFFSET_AND_SIZE.size:
                 problem = f"message {count} within it is cut"
@@ -62,7 +62,7 @@ def inner_messages(body: bytes, magic: int) -> Inner:
     return Inner(count, first, last, first_ms, problem)
 
 
-def _value(body: bytes, at: int) -> bytes | None:
+def _find_value(body: bytes, at: int) -> bytes | None:
     for last in (False, True):
         if len(body) < at + _INT.size:
             return None
@@ -74,7 +74,7 @@ def _value(body: bytes, at: int) -> bytes | None:
     return None
 
 
-def _inflated(data: bytes) -> Iterator[bytes]:
+def _decompress(data: bytes) -> Iterator[bytes]:
     inflater = zlib.decompressobj(wbits=31)
     while not inflater.eof:
         block = inflater.decompress(data, _BLOCK_BYTES)

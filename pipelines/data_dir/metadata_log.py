@@ -1,8 +1,8 @@
 """The history in the segments of one metadata log, snapshots included. Pure.
 
-Segments are read in the order of their offsets. If the first one does not begin at 0, what came before is in a snapshot
-(``<end offset>-<epoch>.checkpoint``): all records below its end offset are in it. So its content takes effect where
-that offset is reached; records before that are told without what they led to.
+Segments are read in the order of their offsets. If the first one does not begin at 0, a snapshot (``<end
+offset>-<epoch>.checkpoint``) holds all records below its end offset. So its content takes effect when that offset is
+reached; earlier records are returned without the state after them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from highwater.pipelines.data_dir import metadata_records as mr
 from highwater.pipelines.data_dir.metadata_replay import Change, Replay
-from highwater.pipelines.data_dir.records import Malformed, records
+from highwater.pipelines.data_dir.records import Malformed, read_records
 from highwater.pipelines.data_dir.segments import SegmentBatch, SegmentReader
 
 LOG, SNAPSHOT, BOOTSTRAP = "log", "snapshot", "bootstrap"
@@ -23,7 +23,7 @@ _IDLE = ("NoOpRecord", "SnapshotHeaderRecord", "SnapshotFooterRecord")
 
 
 class MetadataChange(NamedTuple):
-    """A change with its place."""
+    """A change with its location."""
 
     source: str  #: `LOG`, `SNAPSHOT` or `BOOTSTRAP`
     byte_offset: int  #: of its batch in the file
@@ -52,11 +52,11 @@ T_File = TypeVar("T_File", bound=MetadataFile)
 
 
 class MetadataLog:
-    """Folds the files of one metadata log, in the order of `ordered`.
+    """Fold of the files of one metadata log, in the order of `ordered`.
 
     Attributes:
-        batches: read so far.
-        bad_batches: of them, those with a problem.
+        batches: number of batches of the last file.
+        problems: problems of the last file.
     """
 
     def __init__(self, files: Sequence[MetadataFile]) -> None:
@@ -88,9 +88,9 @@ class MetadataLog:
                 self.problems.append(f"batch at byte {batch.byte_offset}: {batch.problem}")
             if not batch.crc_ok:
                 continue
-            for decoded, offset, time_ms in self._decoded(batch):
+            for decoded, offset, time_ms in self._decode_batch(batch):
                 if file.source == LOG:
-                    replay = self._reach(offset)
+                    replay = self._load_snapshot(offset)
                 place = MetadataChange(
                     source=file.source,
                     byte_offset=batch.byte_offset,
@@ -101,17 +101,17 @@ class MetadataLog:
                     change=Change("", None, None),
                 )
                 record_no += 1
-                yield from self._steps(replay, decoded, place)
+                yield from self._apply_record(replay, decoded, place)
         if self._held is not None:
             held, self._held = self._held, None
             yield from held
         if file.source == SNAPSHOT and file.base_offset == self._from_snapshot:
             self._loaded = replay
 
-    def _decoded(self, batch: SegmentBatch) -> Iterator[tuple[mr.Decoded, int, int | None]]:
+    def _decode_batch(self, batch: SegmentBatch) -> Iterator[tuple[mr.Decoded, int, int | None]]:
         decode: Callable[..., mr.Decoded] = mr.decode_control if batch.is_control else mr.decode
         try:
-            for record in records(batch):
+            for record in read_records(batch):
                 decoded = decode(record)
                 if decoded.problem:
                     self.problems.append(f"{decoded.name} at offset {record.offset}: {decoded.problem}")
@@ -119,12 +119,12 @@ class MetadataLog:
         except Malformed as problem:
             self.problems.append(f"records of the batch at byte {batch.byte_offset}: {problem}")
 
-    def _reach(self, offset: int) -> Replay:
+    def _load_snapshot(self, offset: int) -> Replay:
         if self._loaded is not None and self._from_snapshot is not None and offset >= self._from_snapshot:
             self._replay, self._loaded = self._loaded, None
         return self._replay
 
-    def _steps(self, replay: Replay, decoded: mr.Decoded, place: MetadataChange) -> Iterator[MetadataChange]:
+    def _apply_record(self, replay: Replay, decoded: mr.Decoded, place: MetadataChange) -> Iterator[MetadataChange]:
         if decoded.name in _IDLE and not decoded.problem:
             return
         steps = [place._replace(change=change) for change in replay.apply(decoded)]

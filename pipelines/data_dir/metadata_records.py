@@ -1,8 +1,8 @@
 """Records of the metadata log (``__cluster_metadata-0``, KRaft), decoded. Pure.
 
 A record is a frame version, an API key and a version (``org.apache.kafka.metadata.MetadataRecordSerde``), then the
-message, whose fields are declared in Kafka's ``metadata/src/main/resources/common/metadata``. What bears on replication
-is decoded; the others are known by name. A version that is not known is not guessed at.
+message, whose fields are declared in Kafka's ``metadata/src/main/resources/common/metadata``. Records about replication
+are decoded; the others are known by name. Unknown versions are not decoded.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ class RemoveTopicRecord(NamedTuple):
 
 
 class ClearElrRecord(NamedTuple):
-    """All topics if the name is empty."""
+    """All topics if `topic` is empty."""
 
     topic: str
 
 
 class Registration(NamedTuple):
-    """A partition as the metadata has it."""
+    """A partition's registration in the metadata."""
 
     leader: int  #: -1 if there is none
     leader_epoch: int
@@ -98,7 +98,7 @@ class PartitionRecord(NamedTuple):
 
 
 class PartitionChangeRecord(NamedTuple):
-    """None, or `NO_LEADER_CHANGE`, where nothing changes."""
+    """Changes of a partition; None, or `NO_LEADER_CHANGE`, for unchanged fields."""
 
     partition: int
     topic_id: str
@@ -114,7 +114,7 @@ class PartitionChangeRecord(NamedTuple):
 
 
 class ConfigRecord(NamedTuple):
-    """A value of None takes the setting back."""
+    """A setting; a value of None removes it."""
 
     resource_type: int
     resource_name: str
@@ -166,11 +166,15 @@ class Decoded(NamedTuple):
 
 
 def decode(record: Record) -> Decoded:
-    """Decode a record of a batch that is no control batch."""
+    """Decode a record of a data batch."""
     api_key = version = None
     try:
         reader = Reader(record.value or b"")
-        frame, api_key, version = reader.unsigned_varint(), reader.unsigned_varint(), reader.unsigned_varint()
+        frame, api_key, version = (
+            reader.read_uvarint(),
+            reader.read_uvarint(),
+            reader.read_uvarint(),
+        )
         name = NAMES.get(api_key, f"unknown {api_key}")
         if frame != FRAME_VERSION:
             return Decoded(name, api_key, version, None, f"frame version {frame} is not known, {FRAME_VERSION} is")
@@ -190,7 +194,7 @@ def decode(record: Record) -> Decoded:
 
 
 def decode_control(record: Record) -> Decoded:
-    """Decode a record of a control batch: who became the leader of the metadata quorum."""
+    """Decode a record of a control batch: the new leader of the metadata quorum."""
     try:
         key = Reader(record.key or b"")
         key.int16()
@@ -211,100 +215,101 @@ def _register_broker(reader: Reader, version: int) -> Message:
     if version >= 2:
         reader.boolean()  # migrating from ZooKeeper
     incarnation, epoch = reader.uuid(), reader.int64()
-    reader.array(lambda: (reader.string(), reader.string(), reader.uint16(), reader.int16(), reader.tagged()))
-    reader.array(lambda: (reader.string(), reader.int16(), reader.int16(), reader.tagged()))
-    reader.nullable_string()  # rack
+    reader.array(lambda: (reader.string(), reader.string(), reader.uint16(), reader.int16(), reader.read_tags()))
+    reader.array(lambda: (reader.string(), reader.int16(), reader.int16(), reader.read_tags()))
+    reader.read_nullable_string()  # rack
     fenced = reader.boolean()
     in_shutdown = reader.boolean() if version >= 1 else False
-    reader.tagged()
+    reader.read_tags()
     return RegisterBrokerRecord(broker, epoch, incarnation, fenced, in_shutdown)
 
 
-def _flat(build: Callable[[Reader], Message]) -> Callable[[Reader, int], Message]:
-    """Return a decoder of fields that are equal in all versions. Tagged fields after them are ignored."""
+def _make_decoder(build: Callable[[Reader], Message]) -> Callable[[Reader, int], Message]:
+    """Return a decoder for fields that do not differ by version. Later tagged fields are ignored."""
 
     def decoder(reader: Reader, version: int) -> Message:
         message = build(reader)
-        reader.tagged()
+        reader.read_tags()
         return message
 
     return decoder
 
 
-def _partition(reader: Reader, version: int) -> Message:
+def _decode_partition(reader: Reader, version: int) -> Message:
     partition, topic_id = reader.int32(), reader.uuid()
     replicas, isr, removing, adding = (reader.array(reader.int32) for _ in range(4))
     leader, leader_epoch, partition_epoch = reader.int32(), reader.int32(), reader.int32()
     directories = reader.array(reader.uuid) if version >= 1 else None
-    tags = reader.tagged()
-    elr, last_known_elr, recovery_state = _ints(tags, 1) or (), _ints(tags, 2) or (), _int8(tags, 0) or 0
+    tags = reader.read_tags()
+    elr, last_known_elr, recovery_state = _read_ints(tags, 1) or (), _read_ints(tags, 2) or (), _read_int8(tags, 0) or 0
     epochs, lists = (leader_epoch, partition_epoch), (isr, replicas, removing, adding, elr, last_known_elr)
     return PartitionRecord(partition, topic_id, Registration(leader, *epochs, *lists, recovery_state, directories))
 
 
-def _partition_change(reader: Reader, version: int) -> Message:
+def _decode_partition_change(reader: Reader, version: int) -> Message:
     partition, topic_id = reader.int32(), reader.uuid()
-    tags = reader.tagged()
+    tags = reader.read_tags()
     return PartitionChangeRecord(
         partition=partition,
         topic_id=topic_id,
-        isr=_ints(tags, 0),
+        isr=_read_ints(tags, 0),
         leader=Reader(tags[1]).int32() if 1 in tags else NO_LEADER_CHANGE,
-        replicas=_ints(tags, 2),
-        removing_replicas=_ints(tags, 3),
-        adding_replicas=_ints(tags, 4),
-        leader_recovery_state=_int8(tags, 5),
-        elr=_ints(tags, 6),
-        last_known_elr=_ints(tags, 7),
-        directories=_list(tags, 8, Reader.uuid),
+        replicas=_read_ints(tags, 2),
+        removing_replicas=_read_ints(tags, 3),
+        adding_replicas=_read_ints(tags, 4),
+        leader_recovery_state=_read_int8(tags, 5),
+        elr=_read_ints(tags, 6),
+        last_known_elr=_read_ints(tags, 7),
+        directories=_read_list(tags, 8, Reader.uuid),
     )
 
 
-def _broker_change(reader: Reader, version: int) -> Message:
+def _decode_broker_change(reader: Reader, version: int) -> Message:
     broker, epoch = reader.int32(), reader.int64()
-    tags = reader.tagged()
-    fenced, in_shutdown = _int8(tags, 0) or 0, _int8(tags, 1) or 0
+    tags = reader.read_tags()
+    fenced, in_shutdown = _read_int8(tags, 0) or 0, _read_int8(tags, 1) or 0
     return BrokerChange(broker, epoch, fenced > 0 if fenced else None, in_shutdown > 0 if in_shutdown else None)
 
 
-def _transaction(reader: Reader, version: int) -> Message:
-    tags = reader.tagged()
-    return Transaction(Reader(tags[0]).nullable_string() if 0 in tags else None)
+def _decode_transaction(reader: Reader, version: int) -> Message:
+    tags = reader.read_tags()
+    return Transaction(Reader(tags[0]).read_nullable_string() if 0 in tags else None)
 
 
-def _int8(tags: dict[int, bytes], tag: int) -> int | None:
+def _read_setting(reader: Reader) -> tuple[str, str, str | None]:
+    return reader.string(), reader.string(), reader.read_nullable_string()
+
+
+def _read_int8(tags: dict[int, bytes], tag: int) -> int | None:
     return Reader(tags[tag]).int8() if tag in tags else None
 
 
-def _list(tags: dict[int, bytes], tag: int, read: Callable[[Reader], T]) -> tuple[T, ...] | None:
+def _read_list(tags: dict[int, bytes], tag: int, read: Callable[[Reader], T]) -> tuple[T, ...] | None:
     if tag not in tags:
         return None
     reader = Reader(tags[tag])
-    return reader.nullable_array(lambda: read(reader))
+    return reader.read_nullable_array(lambda: read(reader))
 
 
-def _ints(tags: dict[int, bytes], tag: int) -> tuple[int, ...] | None:
-    return _list(tags, tag, Reader.int32)
+def _read_ints(tags: dict[int, bytes], tag: int) -> tuple[int, ...] | None:
+    return _read_list(tags, tag, Reader.int32)
 
 
 #: Highest version known, and how it is read.
 _DECODERS: dict[int, tuple[int, Callable[[Reader, int], Message]]] = {
     0: (4, _register_broker),
-    1: (0, _flat(lambda reader: UnregisterBrokerRecord(reader.int32(), reader.int64()))),
-    2: (0, _flat(lambda reader: TopicRecord(reader.string(), reader.uuid()))),
-    3: (2, _partition),
-    4: (
-        0,
-        _flat(lambda reader: ConfigRecord(reader.int8(), reader.string(), reader.string(), reader.nullable_string())),
-    ),
-    5: (2, _partition_change),
-    7: (0, _flat(lambda reader: BrokerChange(reader.int32(), reader.int64(), True, None))),
-    8: (0, _flat(lambda reader: BrokerChange(reader.int32(), reader.int64(), False, None))),
-    9: (0, _flat(lambda reader: RemoveTopicRecord(reader.uuid()))),
-    12: (0, _flat(lambda reader: FeatureLevelRecord(reader.string(), reader.int16()))),
-    17: (3, _broker_change),
-    23: (0, _transaction),
-    24: (0, _transaction),
-    25: (0, _transaction),
-    28: (0, _flat(lambda reader: ClearElrRecord(reader.string()))),
+    1: (0, _make_decoder(lambda reader: UnregisterBrokerRecord(reader.int32(), reader.int64()))),
+    2: (0, _make_decoder(lambda reader: TopicRecord(reader.string(), reader.uuid()))),
+    3: (2, _decode_partition),
+    4: (0, _make_decoder(lambda reader: ConfigRecord(reader.int8(), *_read_setting(reader)))),
+    5: (2, _decode_partition_change),
+    7: (0, _make_decoder(lambda reader: BrokerChange(reader.int32(), reader.int64(), True, None))),
+    8: (0, _make_decoder(lambda reader: BrokerChange(reader.int32(), reader.int64(), False, None))),
+    9: (0, _make_decoder(lambda reader: RemoveTopicRecord(reader.uuid()))),
+    12: (0, _make_decoder(lambda reader: FeatureLevelRecord(reader.string(), reader.int16()))),
+    17: (3, _decode_broker_change),
+    23: (0, _decode_transaction),
+    24: (0, _decode_transaction),
+    25: (0, _decode_transaction),
+    28: (0, _make_decoder(lambda reader: ClearElrRecord(reader.string()))),
 }

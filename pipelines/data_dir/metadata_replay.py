@@ -1,12 +1,11 @@
 """Replay of the metadata log: the state after each record, as controllers and brokers saw it. Pure.
 
-A record of a partition carries what changed; what the partition then is follows from
+A record of a partition holds the changed fields. The new state follows from
 ``org.apache.kafka.metadata.PartitionRegistration.merge``: the partition epoch goes up by one with every change, the
-leader epoch by one whenever a leader is named, be it the same (``PartitionChangeBuilder`` names it again where the
-epoch has to go up without an election). So the whole history of leaders and ISRs is exact, with epochs, on no clock
-but the controller's.
+leader epoch by one whenever a leader is named, even the same one (``PartitionChangeBuilder`` names it to raise the
+epoch without an election). So the whole history of leaders and ISRs is exact, with epochs, on the controller's clock.
 
-Records of a metadata transaction (KIP-868) hold once it ends; if it is aborted, they never held.
+Records of a metadata transaction (KIP-868) take effect at its end; the records of an aborted one never do.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from highwater.pipelines.data_dir.metadata_records import Decoded, Registration
 
 
 class RegisteredNode(NamedTuple):
-    """A broker as it is registered."""
+    """Registration of a broker."""
 
     broker_epoch: int
     incarnation_id: str | None
@@ -37,12 +36,12 @@ class Change(NamedTuple):
     topic: str | None = None  #: name; None if no record named this id
     topic_id: str | None = None
     partition: int | None = None
-    #: of the partition, after the record; None if its beginning is not in the log
+    #: the partition's state after the record; None if its first record is missing
     registration: Registration | None = None
-    changed: tuple[str, ...] = ()  #: what the record carries; for a change of a partition the names of its fields
-    #: what the record itself names, where the registration is not known; also a new active controller
+    changed: tuple[str, ...] = ()  #: names of the changed fields of a partition
+    #: leader in the record, if the registration is unknown; also a new active controller
     leader: int | None = None
-    isr: tuple[int, ...] | None = None  #: what the record itself names, where the registration is not known
+    isr: tuple[int, ...] | None = None  #: ISR in the record, if the registration is unknown
     node_id: int | None = None  #: registered broker
     node: RegisteredNode | None = None  #: after the record
     resource: tuple[int, str] | None = None  #: type and name of what is configured
@@ -59,7 +58,7 @@ def merge(old: Registration, change: mr.PartitionChangeRecord) -> Registration:
     """Return the registration after a change."""
     named = change.leader != mr.NO_LEADER_CHANGE
     recovery = change.leader_recovery_state
-    replicas = _or(change.replicas, old.replicas)
+    replicas = _choose(change.replicas, old.replicas)
     directories = old.directories
     if change.directories:
         directories = change.directories
@@ -70,18 +69,18 @@ def merge(old: Registration, change: mr.PartitionChangeRecord) -> Registration:
         leader=change.leader if named else old.leader,
         leader_epoch=old.leader_epoch + named,
         partition_epoch=old.partition_epoch + 1,
-        isr=_or(change.isr, old.isr),
+        isr=_choose(change.isr, old.isr),
         replicas=replicas,
-        removing_replicas=_or(change.removing_replicas, old.removing_replicas),
-        adding_replicas=_or(change.adding_replicas, old.adding_replicas),
-        elr=_or(change.elr, old.elr),
-        last_known_elr=_or(change.last_known_elr, old.last_known_elr),
+        removing_replicas=_choose(change.removing_replicas, old.removing_replicas),
+        adding_replicas=_choose(change.adding_replicas, old.adding_replicas),
+        elr=_choose(change.elr, old.elr),
+        last_known_elr=_choose(change.last_known_elr, old.last_known_elr),
         leader_recovery_state=old.leader_recovery_state if recovery is None or recovery < 0 else recovery,
         directories=directories,
     )
 
 
-def _or(new: tuple[int, ...] | None, old: tuple[int, ...]) -> tuple[int, ...]:
+def _choose(new: tuple[int, ...] | None, old: tuple[int, ...]) -> tuple[int, ...]:
     return old if new is None else new
 
 
@@ -92,7 +91,7 @@ class Replay:
         self.partitions: dict[str, dict[int, Registration]] = {}
         self.topics: dict[str, str] = {}
         self.nodes: dict[int, RegisteredNode] = {}
-        #: What stood before the open transaction.
+        #: State before the open transaction.
         self._before: tuple[dict[str, dict[int, Registration]], dict[str, str], dict[int, RegisteredNode]] | None = None
 
     def begin(self) -> None:
@@ -133,16 +132,16 @@ class Replay:
             case None:
                 yield base
             case record:
-                yield self._broker(base, record)
+                yield self._apply_broker(base, record)
 
     def _register(self, base: Change, record: mr.PartitionRecord) -> Change:
         self.partitions.setdefault(record.topic_id, {})[record.partition] = record.registration
-        return self._of(base, record.topic_id, record.partition)._replace(registration=record.registration)
+        return self._locate(base, record.topic_id, record.partition)._replace(registration=record.registration)
 
     def _change(self, base: Change, record: mr.PartitionChangeRecord) -> Change:
         empty = mr.PartitionChangeRecord(record.partition, record.topic_id)
         changed = tuple(name for name in _FIELDS if getattr(record, name) != getattr(empty, name))
-        base = self._of(base, record.topic_id, record.partition)._replace(changed=changed)
+        base = self._locate(base, record.topic_id, record.partition)._replace(changed=changed)
         old = self.partitions.get(record.topic_id, {}).get(record.partition)
         if old is None:
             leader = None if record.leader == mr.NO_LEADER_CHANGE else record.leader
@@ -152,7 +151,7 @@ class Replay:
         self.partitions[record.topic_id][record.partition] = new
         return base._replace(registration=new)
 
-    def _of(self, base: Change, topic_id: str, partition: int) -> Change:
+    def _locate(self, base: Change, topic_id: str, partition: int) -> Change:
         return base._replace(topic=self.topics.get(topic_id), topic_id=topic_id, partition=partition)
 
     def _clear_elr(self, base: Change, topic: str) -> Iterator[Change]:
@@ -169,11 +168,11 @@ class Replay:
                 partitions[partition] = merge(
                     old, mr.PartitionChangeRecord(partition, topic_id, elr=(), last_known_elr=())
                 )
-                yield self._of(base, topic_id, partition)._replace(
+                yield self._locate(base, topic_id, partition)._replace(
                     change_no=change_no, registration=partitions[partition], changed=("elr", "last_known_elr")
                 )
 
-    def _broker(
+    def _apply_broker(
         self,
         base: Change,
         record: mr.RegisterBrokerRecord | mr.UnregisterBrokerRecord | mr.BrokerChange,

@@ -1,4 +1,4 @@
-"""Owner of a data directory, by ``meta.properties``, else by the logs near it. Pure."""
+"""Owner of a data directory: by ``meta.properties``, else by the logs near it. Pure."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Owner(NamedTuple):
     problem: str | None = None  #: what is not known and what to do
 
     def in_cluster(self, name: str) -> Owner:
-        """Return the owner, in a named cluster if the files name none."""
+        """Return the owner, with this cluster if the files name none."""
         if self.cluster_id != UNKNOWN_CLUSTER:
             return self
         return self._replace(cluster_id=name, problem=self.problem if self.broker_id is None else None)
 
 
-def owner(
+def find_owner(
     data_dir: str,
     inputs: Iterable[str],
     broker_id: int | None,
@@ -44,16 +44,16 @@ def owner(
 
     Args:
         data_dir: its absolute path.
-        inputs: absolute paths that were given; logs are looked for below them and beside them, nearest first.
-        broker_id: from ``meta.properties``; None if it does not say.
-        cluster_id: likewise, or its name; 0.10.0 and before wrote none.
-        directory_id: likewise: none before 3.7.
+        inputs: absolute paths of the inputs; logs below and near them are used, nearest first.
+        broker_id: from ``meta.properties``; None if missing.
+        cluster_id: from ``meta.properties``, or the configured name; missing in 0.10.0 and before.
+        directory_id: from ``meta.properties``; missing before 3.7.
         logs: logs that were read.
     """
     directory = directory_id or data_dir
     if broker_id is not None and cluster_id is not None:
         return Owner(cluster_id, broker_id, directory)
-    for folder in _around(data_dir, inputs):
+    for folder in _list_folders(data_dir, inputs):
         near = [log for log in logs if PurePath(log.path).is_relative_to(folder) and log.broker_id is not None]
         nodes = {(log.cluster_id, log.broker_id) for log in near if broker_id in (None, log.broker_id)}
         nodes = {pair for pair in nodes if cluster_id in (None, pair[0])}
@@ -68,15 +68,15 @@ def owner(
     return Owner(cluster_id or UNKNOWN_CLUSTER, broker_id, directory, problem)
 
 
-def _around(data_dir: str, inputs: Iterable[str]) -> list[PurePath]:
+def _list_folders(data_dir: str, inputs: Iterable[str]) -> list[PurePath]:
     """Return the folders around a data directory, nearest first, up to the folder of the input."""
     here = PurePath(data_dir)
     roots = [PurePath(given) for given in inputs]
     # The folder of a partition, or a file, may be what was given.
-    tops = [here if root.is_relative_to(here) else root for root in roots if _in_line(root, here)]
+    tops = [here if root.is_relative_to(here) else root for root in roots if _is_in_line(root, here)]
     limit = min((len(top.parent.parts) for top in tops), default=len(here.parts))
     return [folder for folder in (here, *here.parents) if len(folder.parts) >= limit]
 
 
-def _in_line(path: PurePath, other: PurePath) -> bool:
+def _is_in_line(path: PurePath, other: PurePath) -> bool:
     return path.is_relative_to(other) or other.is_relative_to(path)

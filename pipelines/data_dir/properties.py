@@ -12,7 +12,14 @@ import binascii
 import re
 from collections.abc import Iterable, Iterator
 
-from highwater.pipelines.data_dir.text import INT_MAX, CheckpointEntry, TextLine, joined, lines, whole_number
+from highwater.pipelines.data_dir.text import (
+    INT_MAX,
+    CheckpointEntry,
+    TextLine,
+    join_problems,
+    parse_number,
+    split_lines,
+)
 
 META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"
@@ -20,17 +27,17 @@ PARTITION_METADATA = "partition.metadata"
 _UUID = re.compile(r"[A-Za-z0-9_-]{22}")
 _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-#: A key ends at the first separator that is not escaped; white space around the separator is no part of the value.
+#: A key ends at the first separator that is not escaped. The value begins after the separator's white space.
 _PROPERTY = re.compile(r"((?:\\.|[^\\=:\s])*)\s*(?:[=:]\s*)?(.*)", re.DOTALL)
 
 
-def meta_properties(blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]:
+def read_meta_properties(blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]:
     """Yield the properties of ``meta.properties``, and problems with them."""
     seen: dict[str, CheckpointEntry] = {}
     last: TextLine | None = None
     held = ""
     start: TextLine | None = None
-    for line in lines(blocks):
+    for line in split_lines(blocks):
         last = line
         text = line.text.lstrip()
         if start is None and (not text or text[0] in "#!"):
@@ -42,24 +49,24 @@ def meta_properties(blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]:
         if (len(held) - len(held.rstrip("\\"))) % 2 and line.whole:
             held = held[:-1]
             continue
-        entry = _property(start, held, seen)
+        entry = _parse_property(start, held, seen)
         start, held = None, ""
         cut = None if line.whole else "the line is cut: no newline at its end"
-        yield entry._replace(problem=joined([line.problem, entry.problem, cut]))
+        yield entry._replace(problem=join_problems([line.problem, entry.problem, cut]))
     place = (last.line_no + 1, last.end) if last else (1, 0)
-    for problem in _lacking(seen):
+    for problem in _list_missing(seen):
         yield CheckpointEntry(*place, "", problem=problem)
 
 
-def _property(line: TextLine, text: str, seen: dict[str, CheckpointEntry]) -> CheckpointEntry:
+def _parse_property(line: TextLine, text: str, seen: dict[str, CheckpointEntry]) -> CheckpointEntry:
     match = _PROPERTY.fullmatch(text)
-    key, value = (_plain(part) for part in match.groups()) if match else (text, "")
+    key, value = (_unescape(part) for part in match.groups()) if match else (text, "")
     entry = CheckpointEntry(line.line_no, line.byte_offset, line.text, key=key, value=value)
     problem = None
     if key in seen:
         problem = f"{key} is there twice, first in line {seen[key].line_no}"
     elif key in ("version", "broker.id", "node.id"):
-        number = whole_number(value, INT_MAX)
+        number = parse_number(value, INT_MAX)
         if number is None or number < 0:
             problem = f"{key} is no number from 0: {value[:40]!r}"
         elif key == "version" and number > 1:
@@ -72,8 +79,8 @@ def _property(line: TextLine, text: str, seen: dict[str, CheckpointEntry]) -> Ch
     return entry._replace(problem=problem)
 
 
-def _lacking(seen: dict[str, CheckpointEntry]) -> Iterator[str]:
-    """Yield the properties that a file of its version has. Up to 0.10 there was no ``cluster.id``."""
+def _list_missing(seen: dict[str, CheckpointEntry]) -> Iterator[str]:
+    """Yield the missing properties for the version of a file. Up to 0.10 there was no ``cluster.id``."""
     if "version" not in seen:
         yield "version is missing"
     version = seen["version"].value if "version" in seen else None
@@ -83,25 +90,25 @@ def _lacking(seen: dict[str, CheckpointEntry]) -> Iterator[str]:
         yield "broker.id is missing"
 
 
-def _plain(text: str) -> str:
+def _unescape(text: str) -> str:
     def value(match: re.Match[str]) -> str:
         return chr(int(match[1], 16)) if match[1] else _CONTROL.get(match[2], match[2])
 
     return _ESCAPED.sub(value, text)
 
 
-def identity(entries: Iterable[CheckpointEntry]) -> tuple[int | None, str | None]:
-    """Return the broker (node) id and the cluster id."""
+def find_identity(entries: Iterable[CheckpointEntry]) -> tuple[int | None, str | None]:
+    """Return the broker (node) id and the cluster id. None for a missing one."""
     values = {entry.key: entry.value or "" for entry in entries if entry.key and not entry.problem}
-    number = whole_number(values.get("node.id", values.get("broker.id", "")), INT_MAX)
+    number = parse_number(values.get("node.id", values.get("broker.id", "")), INT_MAX)
     return number, values.get("cluster.id")
 
 
-def partition_metadata(blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]:
+def read_partition_metadata(blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]:
     """Yield the properties of ``partition.metadata``, and problems with them."""
     seen: set[str] = set()
     end = (1, 0)
-    for line in lines(blocks):
+    for line in split_lines(blocks):
         end = (line.line_no + 1, line.end)
         key, colon, value = (part.strip() for part in line.text.partition(":"))
         entry = CheckpointEntry(line.line_no, line.byte_offset, line.text, key=key, value=value)

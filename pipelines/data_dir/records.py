@@ -1,4 +1,4 @@
-"""Records of a batch (``org.apache.kafka.common.record.DefaultRecord``), and reading Kafka's types. Pure."""
+"""Records of a batch (``org.apache.kafka.common.record.DefaultRecord``), and a reader of Kafka's types. Pure."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Record(NamedTuple):
 
 
 class Reader:
-    """Reads the types of Kafka's protocol off bytes, one after the other.
+    """Reader of the types of Kafka's protocol from bytes, one after the other.
 
-    Strings and arrays are those of flexible versions (KIP-482): their lengths are unsigned varints, one too high.
+    Strings and arrays are in the format of flexible versions (KIP-482): the length plus one, as an unsigned varint.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -54,28 +54,28 @@ class Reader:
         self._at += size
         return self._data[self._at - size : self._at]
 
-    def _fixed(self, kind: struct.Struct) -> int:
+    def _read_fixed(self, kind: struct.Struct) -> int:
         return int(kind.unpack(self.raw(kind.size))[0])
 
     def int8(self) -> int:
-        return self._fixed(_INT8)
+        return self._read_fixed(_INT8)
 
     def int16(self) -> int:
-        return self._fixed(_INT16)
+        return self._read_fixed(_INT16)
 
     def uint16(self) -> int:
-        return self._fixed(_UINT16)
+        return self._read_fixed(_UINT16)
 
     def int32(self) -> int:
-        return self._fixed(_INT32)
+        return self._read_fixed(_INT32)
 
     def int64(self) -> int:
-        return self._fixed(_INT64)
+        return self._read_fixed(_INT64)
 
     def boolean(self) -> bool:
         return self.int8() != 0
 
-    def unsigned_varint(self) -> int:
+    def read_uvarint(self) -> int:
         value = 0
         for number in range(_VARINT_BYTES_MAX):
             byte = self.raw(1)[0]
@@ -84,56 +84,56 @@ class Reader:
                 return value
         raise Malformed(f"varint before byte {self._at} does not end")
 
-    def varint(self) -> int:
+    def read_varint(self) -> int:
         """Read a number in zigzag encoding."""
-        value = self.unsigned_varint()
+        value = self.read_uvarint()
         return (value >> 1) ^ -(value & 1)
 
     def uuid(self) -> str:
         """Read an id, as ``org.apache.kafka.common.Uuid`` prints it."""
         return base64.urlsafe_b64encode(self.raw(_UUID_BYTES)).decode().rstrip("=")
 
-    def nullable_string(self) -> str | None:
-        length = self.unsigned_varint() - 1
+    def read_nullable_string(self) -> str | None:
+        length = self.read_uvarint() - 1
         return None if length < 0 else self.raw(length).decode(errors="replace")
 
     def string(self) -> str:
-        value = self.nullable_string()
+        value = self.read_nullable_string()
         if value is None:
             raise Malformed(f"null at byte {self._at} where a string belongs")
         return value
 
-    def nullable_array(self, item: Callable[[], T]) -> tuple[T, ...] | None:
-        length = self.unsigned_varint() - 1
+    def read_nullable_array(self, item: Callable[[], T]) -> tuple[T, ...] | None:
+        length = self.read_uvarint() - 1
         if length > self.left:
             raise Malformed(f"array of {length} at byte {self._at}, {self.left} bytes left")
         return None if length < 0 else tuple(item() for _ in range(length))
 
     def array(self, item: Callable[[], T]) -> tuple[T, ...]:
-        return self.nullable_array(item) or ()
+        return self.read_nullable_array(item) or ()
 
-    def tagged(self) -> dict[int, bytes]:
+    def read_tags(self) -> dict[int, bytes]:
         """Read tagged fields, by tag."""
-        return {self.unsigned_varint(): self.raw(self.unsigned_varint()) for _ in range(self.unsigned_varint())}
+        return {self.read_uvarint(): self.raw(self.read_uvarint()) for _ in range(self.read_uvarint())}
 
 
-def records(batch: SegmentBatch) -> Iterator[Record]:
+def read_records(batch: SegmentBatch) -> Iterator[Record]:
     """Yield the records of a batch that was read with them.
 
     Raises:
-        Malformed: after the records that could be read.
+        Malformed: after the last readable record.
     """
     if batch.records is None or batch.base_offset is None:
         raise Malformed("its records were not kept")
-    reader = Reader(_plain(batch))
+    reader = Reader(_decompress(batch))
     for _ in range(batch.record_count or 0):
-        record = Reader(reader.raw(reader.varint()))
-        record.int8()  # attributes, none of which is in use
-        time_delta, offset_delta = record.varint(), record.varint()
-        key, value = _nullable(record), _nullable(record)
-        for _ in range(record.varint()):
-            record.raw(record.varint())
-            _nullable(record)
+        record = Reader(reader.raw(reader.read_varint()))
+        record.int8()  # attributes, unused
+        time_delta, offset_delta = record.read_varint(), record.read_varint()
+        key, value = _read_nullable(record), _read_nullable(record)
+        for _ in range(record.read_varint()):
+            record.raw(record.read_varint())
+            _read_nullable(record)
         if record.left:
             raise Malformed(f"{record.left} bytes behind the record of offset {batch.base_offset + offset_delta}")
         first_ms = batch.max_ms if batch.is_log_append_time else batch.first_ms
@@ -143,12 +143,12 @@ def records(batch: SegmentBatch) -> Iterator[Record]:
         raise Malformed(f"{reader.left} bytes behind the last record")
 
 
-def _nullable(reader: Reader) -> bytes | None:
-    length = reader.varint()
+def _read_nullable(reader: Reader) -> bytes | None:
+    length = reader.read_varint()
     return None if length < 0 else reader.raw(length)
 
 
-def _plain(batch: SegmentBatch) -> bytes:
+def _decompress(batch: SegmentBatch) -> bytes:
     stored = batch.records or b""
     if batch.codec == "none":
         return stored

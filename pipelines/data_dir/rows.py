@@ -21,7 +21,9 @@ _BATCH = [name for name in SegmentBatch._fields if name in LOG_BATCHES.column_na
 _CHANGE = [name for name in Change._fields if name in METADATA_RECORDS.column_names]
 
 
-def checkpoint_row(file: DataFile, owner: Owner, file_id: str, entry_no: int, entry: CheckpointEntry) -> dict[str, Any]:
+def make_checkpoint_row(
+    file: DataFile, owner: Owner, file_id: str, entry_no: int, entry: CheckpointEntry
+) -> dict[str, Any]:
     """Return a row of ``silver.checkpoints``."""
     row = entry._asdict()
     if file.topic is not None:
@@ -37,17 +39,17 @@ def checkpoint_row(file: DataFile, owner: Owner, file_id: str, entry_no: int, en
     }
 
 
-def batch_row(file: DataFile, owner: Owner, file_id: str, batch: SegmentBatch) -> dict[str, Any]:
+def make_batch_row(file: DataFile, owner: Owner, file_id: str, batch: SegmentBatch) -> dict[str, Any]:
     """Return a row of ``silver.log_batches``."""
     row = {name: getattr(batch, name) for name in _BATCH}
     row["cluster_id"], row["broker_id"] = owner.cluster_id, owner.broker_id
     row["topic"], row["partition"], row["replica_state"] = file.topic, file.partition, file.replica_state
     row["file_id"] = file_id
-    row["first_time"], row["max_time"] = _time_us(batch.first_ms), _time_us(batch.max_ms)
+    row["first_time"], row["max_time"] = _convert_time(batch.first_ms), _convert_time(batch.max_ms)
     return row
 
 
-def metadata_row(owner: Owner, file_id: str, step: MetadataChange) -> dict[str, Any]:
+def make_metadata_row(owner: Owner, file_id: str, step: MetadataChange) -> dict[str, Any]:
     """Return a row of ``silver.metadata_records``."""
     change = step.change
     row = {name: getattr(change, name) for name in _CHANGE}
@@ -55,7 +57,7 @@ def metadata_row(owner: Owner, file_id: str, step: MetadataChange) -> dict[str, 
         "cluster_id": owner.cluster_id,
         "broker_id": owner.broker_id,
         "offset": step.offset,
-        "time": _time_us(step.time_ms),
+        "time": _convert_time(step.time_ms),
         "source": step.source,
         "controller_epoch": step.controller_epoch,
         "changed": change.changed or None,
@@ -77,5 +79,5 @@ def metadata_row(owner: Owner, file_id: str, step: MetadataChange) -> dict[str, 
     return row
 
 
-def _time_us(time_ms: int | None) -> int | None:
+def _convert_time(time_ms: int | None) -> int | None:
     return time_ms * 1000 if time_ms is not None and 0 <= time_ms <= _TIME_MS_MAX else None

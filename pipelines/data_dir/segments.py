@@ -1,9 +1,8 @@
 """Log segments: the headers of record batches and of old messages, with their checksums verified. Pure.
 
-Magic 2 is ``org.apache.kafka.common.record.DefaultRecordBatch``, magic 0 and 1 are ``LegacyRecord`` behind an offset
-and a size. A segment is read front to back in pieces, whatever its size. It ends where no whole batch follows; what
-stands there (half a batch, zeros of a file that was allocated in advance, anything else) is said with its position,
-and nothing is guessed from behind it.
+Magic 2 is ``org.apache.kafka.common.record.DefaultRecordBatch``, magic 0 and 1 are ``LegacyRecord`` after an offset and
+a size. A segment of any size is read front to back in pieces. It ends at the first byte without a whole batch. The rest
+(half a batch, zeros of a preallocated file, other bytes) is reported with its position, and not read further.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from highwater.pipelines.data_dir.crc32c import crc32c
-from highwater.pipelines.data_dir.inner_messages import inner_messages
+from highwater.pipelines.data_dir.crc32c import compute_crc32c
+from highwater.pipelines.data_dir.inner_messages import walk_inner_messages
 from highwater.pipelines.data_dir.stream import ByteStream
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-#: Records of a batch are handed out up to this size, and old compressed messages looked into.
+#: Largest batch whose records are returned, or whose inner messages are read.
 PAYLOAD_BYTES_MAX = 64 << 20
 
 _OFFSET_AND_SIZE = struct.Struct(">qi")
@@ -39,14 +38,14 @@ class SegmentBatch(NamedTuple):
     byte_offset: int  #: of its first byte in the (decompressed) segment
     size_bytes: int  #: with its offset and size fields
     magic: int
-    #: offset of its first record; None for an old compressed message that cannot be looked into
+    #: offset of its first record; None for an old compressed message that is not readable
     base_offset: int | None
     last_offset: int  #: offset of its last record
     leader_epoch: int | None  #: partition leader epoch; None where the format has none
     crc: int  #: the checksum as stored
     crc_ok: bool  #: whether the bytes have this checksum
     codec: str  #: one of `CODECS`
-    record_count: int | None  #: None for an old compressed message that cannot be looked into
+    record_count: int | None  #: None for an old compressed message that is not readable
     is_log_append_time: bool  #: timestamps were set by the broker
     #: timestamp of the first record, Unix milliseconds; None if there is none, or a delete horizon instead
     first_ms: int | None
@@ -85,21 +84,21 @@ class SegmentReader:
     def batches(self) -> Iterator[SegmentBatch]:
         """Yield the whole batches from the beginning on."""
         while head := self._stream.peek(_V2.size):
-            self.problem = self._no_batch(head)
-            batch = None if self.problem else self._batch(head)
+            self.problem = self._find_fault(head)
+            batch = None if self.problem else self._read_batch(head)
             if batch is None:
-                for _ in self._stream.pieces(1 << 62):  # whoever hashes the file wants all of it read
+                for _ in self._stream.pieces(1 << 62):  # the hash of the file needs all bytes
                     pass
                 return
             self.valid_bytes = self._stream.position
             self._last_offset = max(self._last_offset, batch.last_offset)
             yield batch
 
-    def _no_batch(self, head: bytes) -> str | None:
-        """Return why no batch can begin with these bytes."""
+    def _find_fault(self, head: bytes) -> str | None:
+        """Return the reason why no batch can begin with these bytes. None if one can."""
         start = self._stream.position
         if not any(head):
-            zeros, other = self._zeros()
+            zeros, other = self._count_zeros()
             if other:
                 return f"{zeros} zero bytes at byte {start} with other bytes behind them: not written to the disk"
             return f"zero bytes from byte {start} to the end: allocated in advance, or not written to the disk"
@@ -112,7 +111,7 @@ class SegmentReader:
             return f"no batch at byte {start}: length {length} is too small for magic {magic}"
         return None
 
-    def _zeros(self) -> tuple[int, bool]:
+    def _count_zeros(self) -> tuple[int, bool]:
         zeros = 0
         for piece in self._stream.pieces(1 << 62):
             stripped = piece.lstrip(b"\0")
@@ -121,7 +120,7 @@ class SegmentReader:
                 return zeros, True
         return zeros, False
 
-    def _batch(self, head: bytes) -> SegmentBatch | None:
+    def _read_batch(self, head: bytes) -> SegmentBatch | None:
         start = self._stream.position
         magic = head[_MAGIC_AT]
         size = _OFFSET_AND_SIZE.size + int(_OFFSET_AND_SIZE.unpack_from(head)[1])
@@ -134,14 +133,14 @@ class SegmentReader:
         payload: list[bytes] = []
         for piece in self._stream.pieces(size - from_byte):
             size_read += len(piece)
-            crc = crc32c(piece, crc) if magic == 2 else zlib.crc32(piece, crc)
+            crc = compute_crc32c(piece, crc) if magic == 2 else zlib.crc32(piece, crc)
             if keep:
                 payload.append(piece)
         if size_read < size:
             self.problem = f"partial batch at byte {start}: {size_read} of {size} bytes"
             return None
         body = b"".join(payload) if keep else None
-        batch = _modern(head, start, size, crc) if magic == 2 else _legacy(head, start, size, crc, body)
+        batch = _parse_modern(head, start, size, crc) if magic == 2 else _parse_legacy(head, start, size, crc, body)
         problems = [batch.problem]
         first = batch.base_offset if batch.base_offset is not None else batch.last_offset
         if first <= self._last_offset:
@@ -156,7 +155,7 @@ class SegmentReader:
         return batch._replace(problem="; ".join(filter(None, problems)) or None, records=records)
 
 
-def _modern(head: bytes, start: int, size: int, crc: int) -> SegmentBatch:
+def _parse_modern(head: bytes, start: int, size: int, crc: int) -> SegmentBatch:
     base, _, epoch, magic, stored, attributes, last_delta, first_ms, max_ms, *rest = _V2.unpack(head)
     producer, producer_epoch, sequence, count = rest
     problem = None
@@ -168,27 +167,27 @@ def _modern(head: bytes, start: int, size: int, crc: int) -> SegmentBatch:
         magic=magic,
         base_offset=base,
         last_offset=min(base + max(last_delta, 0), (1 << 63) - 1),
-        leader_epoch=_none(epoch),
+        leader_epoch=_replace_missing(epoch),
         crc=stored,
         crc_ok=stored == crc,
-        codec=_codec(attributes),
-        producer_id=_none(producer),
-        producer_epoch=_none(producer_epoch),
-        base_sequence=_none(sequence),
+        codec=_name_codec(attributes),
+        producer_id=_replace_missing(producer),
+        producer_epoch=_replace_missing(producer_epoch),
+        base_sequence=_replace_missing(sequence),
         record_count=count,
         is_control=bool(attributes & _CONTROL),
         is_transactional=bool(attributes & _TRANSACTIONAL),
         is_log_append_time=bool(attributes & _TIMESTAMP_TYPE),
-        first_ms=None if attributes & _DELETE_HORIZON else _none(first_ms),
-        max_ms=_none(max_ms),
+        first_ms=None if attributes & _DELETE_HORIZON else _replace_missing(first_ms),
+        max_ms=_replace_missing(max_ms),
         problem=problem,
     )
 
 
-def _legacy(head: bytes, start: int, size: int, crc: int, body: bytes | None) -> SegmentBatch:
+def _parse_legacy(head: bytes, start: int, size: int, crc: int, body: bytes | None) -> SegmentBatch:
     offset, _, stored, magic, attributes = _LEGACY.unpack_from(head)
-    time_ms = _none(_LONG.unpack_from(head, _LEGACY.size)[0]) if magic == 1 else None
-    codec = _codec(attributes)
+    time_ms = _replace_missing(_LONG.unpack_from(head, _LEGACY.size)[0]) if magic == 1 else None
+    codec = _name_codec(attributes)
     base: int | None = offset
     count: int | None = 1
     first_ms = time_ms
@@ -196,7 +195,7 @@ def _legacy(head: bytes, start: int, size: int, crc: int, body: bytes | None) ->
     if codec != "none":
         base = count = first_ms = None
         if codec == "gzip" and body is not None:
-            inner = inner_messages(body, magic)
+            inner = walk_inner_messages(body, magic)
             problem = inner.problem
             if inner.messages and not problem:
                 # Relative offsets (magic 1) and absolute ones (magic 0) alike: the last one is the wrapper's.
@@ -220,11 +219,11 @@ def _legacy(head: bytes, start: int, size: int, crc: int, body: bytes | None) ->
     )
 
 
-def _codec(attributes: int) -> str:
+def _name_codec(attributes: int) -> str:
     number = attributes & 0x07
     return CODECS[number] if number < len(CODECS) else f"unknown {number}"
 
 
-def _none(value: int) -> int | None:
+def _replace_missing(value: int) -> int | None:
     """Return None for -1, by which Kafka marks a missing value."""
     return None if value < 0 else value

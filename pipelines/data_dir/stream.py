@@ -1,4 +1,4 @@
-"""Reading a file that comes in blocks, a piece at a time: memory holds a block and what is asked for. Pure."""
+"""Reader of a file that comes in blocks: memory holds a block and the requested bytes. Pure."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from highwater.pipelines.base.config import AuditConfig
-from highwater.pipelines.base.threads import concurrently
+from highwater.pipelines.base.threads import run_concurrently
 from highwater.pipelines.base.values import UNKNOWN_CLUSTER
 from highwater.pipelines.bronze.quarantine import quarantined
 from highwater.pipelines.cluster.premises import CLOCK_SET_BACK, STARTING, Premises
@@ -72,7 +72,7 @@ def audit(
         values = [tuple(row[name] for name in spec.column_names) for row in rows]
         lake.replace(spec, rows_table(spec, values), stamp=stamp)
 
-    concurrently(
+    run_concurrently(
         [
             lambda: write(VIOLATIONS, [{**vars(finding), "time": _time(finding.time_us)} for finding in findings]),
             lambda: write(EVIDENCE, [*shown, *_evidence(new, lines)]),

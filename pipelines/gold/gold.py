@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame
 
 from highwater.pipelines.base.config import Config
 from highwater.pipelines.base.errors import LakeError
-from highwater.pipelines.base.fingerprint import inputs_fingerprint, replay_fingerprint
-from highwater.pipelines.base.threads import concurrently
+from highwater.pipelines.base.fingerprint import compute_inputs_fingerprint, compute_replay_fingerprint
+from highwater.pipelines.base.threads import run_concurrently
 from highwater.pipelines.base.values import instant
 from highwater.pipelines.bronze.quarantine import batches_without, custody
 from highwater.pipelines.cluster.premises import Premises
@@ -40,7 +40,12 @@ from highwater.pipelines.replay.stage import replayed
 from highwater.pipelines.silver.parse import parsed_by
 from highwater.pipelines.spark.session_settings import ONE_TASK_A_TABLE, local_cores
 from highwater.pipelines.timing.clocks.stage import write_clock_bounds
-from highwater.pipelines.timing.latency.stage import has_requests, once, replica_blame, request_phases
+from highwater.pipelines.timing.latency.stage import (
+    deduplicate_requests,
+    has_requests,
+    list_request_scans,
+    make_blame_fold,
+)
 from highwater.schemas import bronze, gold, shares, silver
 from highwater.schemas.catalog import TABLES
 from highwater.schemas.data_files import DATA_FILES
@@ -63,7 +68,7 @@ def is_current(lake: Lake, run_id: str) -> bool:
 
 def fingerprint_of(lake: Lake, config: Config) -> str:
     """Return the fingerprint of replay code, grammars and settings. State with another fingerprint is not reused."""
-    return replay_fingerprint(config.replay_hash, parsed_by(lake))
+    return compute_replay_fingerprint(config.replay_hash, parsed_by(lake))
 
 
 def inputs_of(lake: Lake, config: Config) -> str:
@@ -73,7 +78,7 @@ def inputs_of(lake: Lake, config: Config) -> str:
     ids = [file_id for register in registers for file_id in register if file_id not in held]
     unread = lake.rows(bronze.UNREAD_FILES, "path", "problem").to_pylist()
     ids += [f"{row['path']}: {row['problem']}" for row in unread]
-    return inputs_fingerprint(ids, fingerprint_of(lake, config))
+    return compute_inputs_fingerprint(ids, fingerprint_of(lake, config))
 
 
 def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mapping[Broker, Start]:
@@ -84,7 +89,7 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
 
     Args:
         run_id: of `pipelines.base.fingerprint.run_id`.
-        inputs: of `base.fingerprint.inputs_fingerprint`. If the last run had the same, only rules have changed
+        inputs: of `base.fingerprint.compute_inputs_fingerprint`. If the last run had the same, only rules have changed
             since, and nothing else is asked; empty: not known.
 
     Returns:
@@ -112,9 +117,9 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
         if last is not None and last.inputs == inputs:
             rest.append((last.seals, None, []))
         else:
-            concurrently([operations, phases])
+            run_concurrently([operations, phases])
         ((seals, carry, beside),) = rest
-        judged, *_ = concurrently(
+        judged, *_ = run_concurrently(
             [
                 lambda: audit(lake, premises, config.audit, run_id, todo, seals, beside),
                 lambda: write_clock_bounds(lake, premises.contexts.coarse, run_id),
@@ -124,7 +129,7 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
         write_incidents(lake, config, run_id)
         drop_outdated(lake, (bronze.LOG_LINES, *silver.TABLES, gold.DELAYED_OPERATIONS))
     note_run(lake, todo, seals, run_id, fingerprint, inputs, judged, carry is not None)
-    concurrently([partial(_gather, lake, spec) for spec in GATHERED])
+    run_concurrently([partial(_gather, lake, spec) for spec in GATHERED])
     return todo.starts
 
 
@@ -171,7 +176,7 @@ def _operations(
         lake.merge_files(SHARE_OPERATIONS, of_shares, "arrival_time", run_id)
         lake.replace_part(ISR_TIMELINE, isr, _undecided(todo), run_id)
 
-    blame = replica_blame(lake, config.latency, since, run_id)
+    blame = make_blame_fold(lake, config.latency, since, run_id)
     return made.seals, partial(write_folds, lake, todo, made, run_id), [blame]
 
 
@@ -196,9 +201,9 @@ def _phases_anew(lake: Lake, repeated: bool, run_id: str) -> None:
     if not has_requests(lake):
         lake.empty(gold.REQUEST_PHASES, run_id)
     elif repeated:
-        lake.replace(gold.REQUEST_PHASES, once(_phases(lake, request_phases())), run_id)
+        lake.replace(gold.REQUEST_PHASES, deduplicate_requests(_phases(lake, list_request_scans())), run_id)
     else:
-        files = write_in_tasks(lake, gold.REQUEST_PHASES, request_phases())
+        files = write_in_tasks(lake, gold.REQUEST_PHASES, list_request_scans())
         lake.replace_files(gold.REQUEST_PHASES, files, run_id)
 
 
@@ -209,7 +214,7 @@ def _phases_of_files(lake: Lake, file_ids: Set[str]) -> DataFrame:
         lake,
         [
             reading._replace(where=of_files, files=lake.added_until(reading.spec, batches.__contains__))
-            for reading in request_phases()
+            for reading in list_request_scans()
             if lake.has_rows(reading.spec)
         ],
     )
@@ -223,4 +228,4 @@ def _phases(lake: Lake, readings: Sequence[Reading]) -> DataFrame:
 
 def _merge_phases(lake: Lake, file_ids: Set[str], run_id: str) -> None:
     """Add the phases of the requests in some files."""
-    lake.merge(gold.REQUEST_PHASES, once(_phases_of_files(lake, file_ids)), "line_time", run_id)
+    lake.merge(gold.REQUEST_PHASES, deduplicate_requests(_phases_of_files(lake, file_ids)), "line_time", run_id)

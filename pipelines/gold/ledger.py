@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from highwater.pipelines.base.fingerprint import RULES, components_changed
+from highwater.pipelines.base.fingerprint import RULES, list_changed_components
 from highwater.pipelines.base.values import instant
 from highwater.pipelines.kafka.seals import Broker, Seal
 from highwater.pipelines.lake.lake import Lake
@@ -36,7 +36,7 @@ def note_run(
         replayed: it left folds of its own.
     """
     last = plan.runs[0] if plan.runs else None
-    changes = None if last is None else components_changed(last.components, components)
+    changes = None if last is None else list_changed_components(last.components, components)
     if last is not None and inputs and last.inputs == inputs:
         changes = [RULES]
     of_run = {

@@ -1,4 +1,4 @@
-"""What a line of a log says, by the class that wrote it. Pure.
+"""Meaning of a log line, by the class that wrote it. Pure.
 
-Imports `base` and `kafka`. Begin to read with `grammar`; `facts` is what a worker does with lines.
+Imports `base` and `kafka`. Begin to read with `grammar`; `facts` applies the grammars to lines in a worker.
 """

@@ -1,17 +1,17 @@
-"""Bodies of requests and responses as Structs, one per API and version: what a body has is declared, or it is not read.
+"""Bodies of requests and responses as Structs, one per API and version. Only declared bodies are read.
 
-A name that is not here may be a field that a reader looks for under its old name, and a name that lacks makes a value
-that the line does not have. So a body has to consist of the fields of its version with values of their types, no more
-and no less; a release that adds a field is a line here. Only APIs whose bodies become columns or partitions are listed.
+An undeclared name may be a field that a reader expects under its old name, and a missing name would make a value that
+the line does not have. So a body must have exactly the fields of its version, with values of their types; a release
+that adds a field is an entry of ``body_shapes.toml``. Only APIs whose bodies become columns or partitions are listed.
 
-A struct is written as its fields, ``name:versions=type``: versions as message definitions have them, all where none are
-given; an integer where no type is. ``[...]`` is an array of structs, ``{...}`` one struct. ``name?`` is a tagged field,
-printed only where it is not its default; ``name*`` may be null; ``a|b`` is one field, ``a`` here, that former releases
-called ``b``: a body has all its former names, or none.
+A struct is written as its fields, ``name:versions=type``. Versions are as in message definitions; the default is all.
+The default type is integer. ``[...]`` is an array of structs, ``{...}`` one struct. ``name?`` is a tagged field,
+printed only with another value than its default; ``name*`` may be null; ``a|b`` is one field, ``a`` here, that former
+releases called ``b``: a body has all its former names, or none.
 
 Source: the message definitions of Kafka's clients, 2.8 to 4.3 (``clients/src/main/resources/common/message``), and
-``RequestConvertToJson``, which prints the size of records in their place. Struct bodies before 2.8 are brought under
-these names by `text_bodies`.
+``RequestConvertToJson``, which prints the size of records in their place. `text_bodies` converts struct bodies before
+2.8 to these names.
 """
 
 from __future__ import annotations
@@ -69,38 +69,36 @@ _TYPES: Final[dict[str | None, Any]] = {
 
 
 def read_body(api: str, side: int, version: int, body: Raw) -> Body:
-    """Return a body of a listed API in JSON; a field that its version does not have is None.
+    """Return a body of a listed API in JSON; fields of other versions are None.
 
     Args:
         side: `REQUEST` or `RESPONSE`.
 
     Raises:
-        msgspec.DecodeError: it does not consist of the fields of its version.
+        msgspec.DecodeError: the fields are not those that its version has.
     """
-    decoders = _decoders(api, side, version)
+    decoders = _make_decoders(api, side, version)
     try:
         return decoders[0].decode(body)
     except ValidationError:
-        return _in_other_spelling(decoders, body)
+        return _read_other_spelling(decoders, body)
 
 
-def body_of_any_version(api: str, side: int, fields: Json) -> Body:
-    """Return a body of fields that a reader of text made sure of, numbers as printed; those that it does not give are
-    None.
-    """
-    return convert(fields, any_version(api, side), strict=False)
+def convert_fields(api: str, side: int, fields: Json) -> Body:
+    """Return a body of fields that a reader of text has verified, numbers as printed. Missing fields are None."""
+    return convert(fields, find_loose_struct(api, side), strict=False)
 
 
-def structs_of(api: str, side: int, version: int) -> list[type[Struct]]:
-    """Return what bodies of this version are: with the names of today, and with former ones where there are any."""
-    return [decoder.type for decoder in _decoders(api, side, version)]
+def list_structs(api: str, side: int, version: int) -> list[type[Struct]]:
+    """Return the Structs of a version's body: with today's names, then with former names if there are any."""
+    return [decoder.type for decoder in _make_decoders(api, side, version)]
 
 
-def _in_other_spelling(decoders: list[Decoder[Any]], body: Raw) -> Any:
-    """Return a body as the next decoder that fits reads it. That decoder is tried first from now on.
+def _read_other_spelling(decoders: list[Decoder[Any]], body: Raw) -> Any:
+    """Return a body as the next matching decoder reads it. That decoder is tried first from now on.
 
     Raises:
-        msgspec.DecodeError: it is not read under these either; what was wrong under the names that were right last.
+        msgspec.DecodeError: no decoder matches; the problem is from the decoder that matched last.
     """
     with suppress(ValidationError):
         read = decoders[-1].decode(body)
@@ -110,21 +108,24 @@ def _in_other_spelling(decoders: list[Decoder[Any]], body: Raw) -> Any:
 
 
 @lru_cache(maxsize=1_000)
-def _decoders(api: str, side: int, version: int) -> list[Decoder[Any]]:
-    """For the names of today, and for former ones where there are any."""
+def _make_decoders(api: str, side: int, version: int) -> list[Decoder[Any]]:
+    """Return decoders for today's names, and for former names if there are any."""
     text = _BODIES[api][side]
-    return [Decoder(_struct(text, 0, version, spelling)[0]) for spelling in range(2 if "|" in text else 1)]
+    return [Decoder(_parse_struct(text, 0, version, spelling)[0]) for spelling in range(2 if "|" in text else 1)]
 
 
 @lru_cache(maxsize=100)
-def any_version(api: str, side: int) -> type[Struct]:
-    """Return a Struct with the fields of all versions, each of which may be missing."""
-    return _struct(_BODIES[api][side], 0, None, 0)[0]
+def find_loose_struct(api: str, side: int) -> type[Struct]:
+    """Return a Struct with the fields of all versions, all optional."""
+    return _parse_struct(_BODIES[api][side], 0, None, 0)[0]
 
 
-def _struct(text: str, at: int, version: int | None, spelling: int) -> tuple[type[Struct], int]:
-    """Return a struct from its text, which ends there or with a bracket, and where it ends; loose if it is of any
-    version.
+def _parse_struct(text: str, at: int, version: int | None, spelling: int) -> tuple[type[Struct], int]:
+    """Return the struct of a text, and its end in the text: the end of the text or a bracket.
+
+    Args:
+        version: None for a loose struct of all versions.
+        spelling: 1 for former names.
     """
     fields: list[Any] = []
     names: dict[str, str] = {}
@@ -138,7 +139,7 @@ def _struct(text: str, at: int, version: int | None, spelling: int) -> tuple[typ
         name, *former = alternatives.split("|")
         value: Any = _TYPES[type_name]
         if bracket:
-            value, at = _struct(text, at, version, spelling)
+            value, at = _parse_struct(text, at, version, spelling)
             value = list[value] if bracket == "[" else value
             at += 1
         at += text.startswith(" ", at)
@@ -169,6 +170,6 @@ def _struct(text: str, at: int, version: int | None, spelling: int) -> tuple[typ
 
 
 def _require_records(body: Any) -> None:
-    """Raise ValueError unless a partition has either the size of its records or says that there are none."""
+    """Raise ValueError unless a partition has either the size of its records or an explicit null."""
     if (body.recordsSizeInBytes is None) == (body.records is UNSET):
         raise ValueError("not one field recordsSizeInBytes")

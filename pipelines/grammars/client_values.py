@@ -1,9 +1,9 @@
-"""Which messages can hold a value that a client chose: an id of a group, a member or a transaction, a user's name.
+"""Messages that can hold a value that a client chose: an id of a group, a member or a transaction, a user's name.
 
-A message begins with constant text, and the text decides which values follow. Templates declare the values: numbers,
-partitions and words have types that no client's text fits. The rest of a template, from its first value of any text,
-is written by Kafka itself if enough constant text precedes that value, and the value is no ``{CLIENT}``. All other
-messages, also those that no template reads, can hold a client's value.
+A message begins with constant text, and the text decides the values that follow. Templates declare the values: numbers,
+partitions and words have types that no client's text matches. The rest of a template, from its first value of any text,
+is written by Kafka itself if enough constant text precedes that value, and the value is not a ``{CLIENT}``. All other
+messages can hold a client's value, also those that no template matches.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from highwater.pipelines.grammars.grammar import atoms, bare_context
+from highwater.pipelines.grammars.grammar import parse_bare_context, split_atoms
 from highwater.pipelines.grammars.templates import CLIENT, TEMPLATES
 
 #: Constant words before the first value of any text, without which a client's value may imitate them.
@@ -45,21 +45,21 @@ class _Head(NamedTuple):
 
 
 def can_hold_client_value(message: str) -> bool:
-    """Return True unless a message begins as one whose values Kafka itself writes. Its first line may be cut."""
+    """Return True unless Kafka itself writes all values of a message that begins so. Its first line may be cut."""
     line = message.partition("\n")[0]
     if not line:
         return False
-    start = bare_context(line)[1]
+    start = parse_bare_context(line)[1]
     if line.startswith("["):
         component = _COMPONENT.match(line, 1)
         assert component is not None
-        if not any(name.startswith(component[0]) for name in _classes()):
+        if not any(name.startswith(component[0]) for name in _list_classes()):
             return True
         if "]" not in line:
             return False
         start = line.index("]") + 1
     text = line[start:].lstrip(":, ")
-    return not any(_is_beginning(head, text) for key in {text[:_KEY], ""} for head in _heads().get(key, ()))
+    return not any(_is_beginning(head, text) for key in {text[:_KEY], ""} for head in _collect_heads().get(key, ()))
 
 
 def _is_beginning(head: _Head, text: str) -> bool:
@@ -68,7 +68,7 @@ def _is_beginning(head: _Head, text: str) -> bool:
         return False
     end = 0
     for constant, before in head.parts:
-        match = _compiled(before).match(text)
+        match = _compile(before).match(text)
         if match is None:
             return False
         end = match.end()
@@ -79,27 +79,27 @@ def _is_beginning(head: _Head, text: str) -> bool:
 
 
 @cache
-def _classes() -> frozenset[str]:
+def _list_classes() -> frozenset[str]:
     """Return the classes with templates. The component that a line names begins such a name, or logs other texts."""
     return frozenset(name for template in TEMPLATES for name in template.loggers)
 
 
 def compile_heads() -> None:
-    """Compile all patterns, which are else compiled as records ask for them."""
-    for heads in _heads().values():
+    """Compile all patterns, which otherwise are compiled on first use."""
+    for heads in _collect_heads().values():
         for head in heads:
-            _compiled(head.parts[-1][1])
+            _compile(head.parts[-1][1])
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
 
 
 @cache
-def _heads() -> dict[str, list[_Head]]:
+def _collect_heads() -> dict[str, list[_Head]]:
     """Return the heads of templates whose values Kafka itself writes, by the beginnings of a text."""
-    heads = [_head(branch) for template in TEMPLATES for branch in _branches(template.pattern)]
+    heads = [_parse_head(branch) for template in TEMPLATES for branch in _split_branches(template.pattern)]
     others = tuple({head.prefix for head in heads if head.is_client_next})
     by_key: dict[str, list[_Head]] = defaultdict(list)
     for head in heads:
@@ -115,26 +115,26 @@ def _is_certain(head: _Head) -> bool:
     return not head.is_client and words >= (1 if head.is_whole else _WORDS_MIN)
 
 
-def _branches(pattern: str) -> Iterator[str]:
+def _split_branches(pattern: str) -> Iterator[str]:
     """Yield the alternatives of a pattern."""
-    if len(list(atoms(pattern))) != 1 or not (pattern.startswith("(?:") and pattern.endswith(")")):
+    if len(list(split_atoms(pattern))) != 1 or not (pattern.startswith("(?:") and pattern.endswith(")")):
         yield pattern
         return
     branch = ""
-    for atom, _ in atoms(pattern[3:-1]):
+    for atom, _ in split_atoms(pattern[3:-1]):
         if atom == "|":
-            yield from _branches(branch)
+            yield from _split_branches(branch)
             branch = ""
         else:
             branch += atom
-    yield from _branches(branch)
+    yield from _split_branches(branch)
 
 
-def _head(pattern: str) -> _Head:
+def _parse_head(pattern: str) -> _Head:
     parts: list[tuple[str, str]] = []
     constant = before = ""
     is_whole, is_next = True, False
-    for atom, is_character in atoms(pattern):
+    for atom, is_character in split_atoms(pattern):
         if is_character:
             constant += atom[-1]
             continue

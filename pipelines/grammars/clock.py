@@ -1,12 +1,12 @@
-"""Whether a broker's clock was set back, as its log shows. No Spark session here.
+"""Clocks of brokers that were set back, as their logs show. No Spark session here.
 
 Lines of one file come in the order in which they were written. Their times may be out of order by a little, since a
-thread takes the time before it gets to write; and by the length of a pause, if the process was stopped in between.
-Those are single lines: a clock that was set back leaves all lines after it behind.
+thread reads the clock before it writes; and by the length of a pause of the process in between. These are single lines:
+a clock that was set back leaves all later lines behind.
 
-All else that is told of a line is told by the line itself, so lines are parsed wherever they are stored. Here the order
-of a whole file counts, of which several tasks may have stored lines and an upgrade may find lines that were compacted:
-the times of a file's lines, which are little, are brought together and put in their order first.
+Every other fact of a line needs that line only, so lines are parsed in the task that stores them. This module needs the
+order of a whole file, which several tasks may have stored, or an upgrade may find compacted. So the times of a file's
+lines, which are small, are first collected and sorted.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from highwater.pipelines.kafka.raw_record import DOUBTFUL
 from highwater.pipelines.kafka.strays import END_US
 from highwater.schemas.silver import BROKER_LIFECYCLE
 
-#: Columns of ``bronze.log_lines`` that are looked at; the last one tells whether a line is.
+#: Columns of ``bronze.log_lines`` that are read; lines with a doubtful problem are skipped.
 CLOCK_COLUMNS = ("file_id", "byte_offset", "line_no", "cluster_id", "broker_id", "time", "problem")
-#: Of a file's id, which is a hash: 256 groups.
+#: Digits of a file's id, which is a hash, that select its group: 256 groups.
 _GROUP_DIGITS = 2
-#: No record has so many facts.
+#: Fact number beyond the facts of any record.
 CLOCK_FACT_NO = 1_000_000
 
 #: Lines may be out of order by this much.
 STEP_MIN_US = 1_000_000
-#: So many lines in a row have to lie behind.
+#: Minimum number of late lines in a row.
 LINES_MIN = 20
 
 
 class ClockWatch:
-    """Sees the times of one file's lines in their order."""
+    """Finds steps of the clock in the times of one file's lines, which come in their order."""
 
     def __init__(self) -> None:
         self._highest_us: int | None = None
@@ -45,7 +45,7 @@ class ClockWatch:
         self._behind_highest_us = 0
 
     def see(self, time_us: int) -> int | None:
-        """Return the next line; by how many microseconds, at least, the clock was set back, once that is certain."""
+        """Add the time of the next line. Return the minimum step back in microseconds once it is certain, else None."""
         if self._highest_us is None:
             self._highest_us = time_us
         if time_us > self._highest_us - STEP_MIN_US:
@@ -60,26 +60,25 @@ class ClockWatch:
         return back_us
 
 
-def by_group(lines: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield lines (`CLOCK_COLUMNS`) as blobs (`base.blobs`) of a group of files, whose name is in the table's
-    place.
+def pack_groups(lines: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield lines (`CLOCK_COLUMNS`) as blobs (`base.blobs`) of a group of files; the table is the group's name.
 
-    A file has all its lines in one group; so many small ones share it that a blob is worth its making.
+    All lines of a file are in one group, which many small files share, so that blobs are large.
     """
     is_doubtful = pc.fill_null(pc.equal(lines.column("problem"), DOUBTFUL), False)
     lines = lines.drop_columns("problem").filter(pc.invert(is_doubtful))
     group = pc.utf8_slice_codeunits(lines.column("file_id"), 0, _GROUP_DIGITS)
     order = pc.sort_indices(group)
     lines = lines.take(order)
-    for name, start, size in _runs(group.take(order)):
+    for name, start, size in _find_runs(group.take(order)):
         yield pack(name, lines.slice(start, size))
 
 
-def set_backs(blobs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def find_set_backs(blobs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield clocks that were set back, as blobs of ``broker_lifecycle``.
 
     Args:
-        blobs: those of `by_group`, of a group one behind the other.
+        blobs: blobs of `pack_groups`, sorted by group.
     """
     each = (batch.slice(number, 1) for batch in blobs for number in range(batch.num_rows))
     for _, of_group in groupby(each, key=lambda blob: blob.column("table")[0].as_py()):
@@ -88,14 +87,14 @@ def set_backs(blobs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         lines = lines.append_column("file", file).filter(pc.less(lines["time"].cast(pa.int64()), END_US))
         lines = lines.sort_by([("file", "ascending"), ("byte_offset", "ascending")]).select(CLOCK_COLUMNS[:-1])
         rows = []
-        for _, start, size in _runs(lines["file_id"].combine_chunks()):
-            rows += _set_backs(lines.slice(start, size))
+        for _, start, size in _find_runs(lines["file_id"].combine_chunks()):
+            rows += _watch_file(lines.slice(start, size))
         if rows:
             yield pack(BROKER_LIFECYCLE.name, pa.RecordBatch.from_pylist(rows, BROKER_LIFECYCLE.arrow_schema))
 
 
-def _runs(values: pa.Array) -> Iterator[tuple[str, int, int]]:
-    """Yield the equal neighbours: value, place of the first one, how many."""
+def _find_runs(values: pa.Array) -> Iterator[tuple[str, int, int]]:
+    """Yield runs of equal neighbours: value, position of the first one, length."""
     start = 0
     runs = pc.run_end_encode(values)
     for value, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
@@ -103,28 +102,29 @@ def _runs(values: pa.Array) -> Iterator[tuple[str, int, int]]:
         start = end
 
 
-def _set_backs(lines: pa.Table) -> list[dict[str, Any]]:
-    """
+def _watch_file(lines: pa.Table) -> list[dict[str, Any]]:
+    """Return a row for each step back of the clock.
+
     Args:
-        lines: those of one file with a time, in their order.
+        lines: lines of one file with a time, in their order.
     """
     if lines.num_rows <= LINES_MIN:
         return []
     time_us = lines["time"].cast(pa.int64())
     behind = pc.less_equal(time_us, pc.subtract(pc.cumulative_max(time_us), STEP_MIN_US))
     if pc.sum(behind).as_py() < LINES_MIN:
-        return []  # as nearly always, and told a hundred times faster
+        return []  # the usual case, found a hundred times faster
     watch = ClockWatch()
     steps = ((place, watch.see(at)) for place, at in enumerate(time_us.to_pylist()))
     return [
-        {**lines.slice(place, 1).to_pylist()[0], **_set_back(back_us)}
+        {**lines.slice(place, 1).to_pylist()[0], **_make_set_back(back_us)}
         for place, back_us in steps
         if back_us is not None
     ]
 
 
-def _set_back(back_us: int) -> dict[str, Any]:
-    """Return a fact without a line of its own. Its place is the line at which the change of the clock was certain."""
+def _make_set_back(back_us: int) -> dict[str, Any]:
+    """Return the columns of a step. The step itself is not logged; the row points at the first line that proves it."""
     return {
         "fact_no": CLOCK_FACT_NO,
         "event": "clock_set_back",

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from highwater.pipelines.grammars.grammar import LogIdent
-from highwater.pipelines.grammars.logs import future_log_created
+from highwater.pipelines.grammars.logs import note_future_log
 from highwater.pipelines.grammars.record import LineFact, LogRecord
-from highwater.pipelines.grammars.typed import event_fact
-from highwater.pipelines.grammars.values import partition_of
+from highwater.pipelines.grammars.typed import make_event_fact
+from highwater.pipelines.grammars.values import parse_partition
 
 #: ``key=value`` (2.8 and later), ``key -> value`` (older, and the publishers). Values may hold commas, so a pair ends
 #: where the next key begins.
@@ -22,14 +22,14 @@ _ARROW_PAIR = re.compile(r"[a-z][\w.]* -> ", re.ASCII)
 _IDENTITY = ("node.id", "broker.id")
 
 
-def _rows(scope: str, entity: str | None, values: Iterator[tuple[str, str | None]]) -> tuple[LineFact, ...]:
+def _make_rows(scope: str, entity: str | None, values: Iterator[tuple[str, str | None]]) -> tuple[LineFact, ...]:
     return tuple(
         LineFact("broker_configs", {"scope": scope, "entity": entity, "key": key, "value": value})
         for key, value in values
     )
 
 
-def _pairs(text: str) -> Iterator[tuple[str, str | None]]:
+def _parse_pairs(text: str) -> Iterator[tuple[str, str | None]]:
     matches = list(_PAIR.finditer(text))
     if text and (not matches or matches[0].start()):
         raise ValueError(f"no values: {text[:80]}")
@@ -44,12 +44,12 @@ def _pairs(text: str) -> Iterator[tuple[str, str | None]]:
         yield match[1], value[1:-1] if value.startswith('"') else value
 
 
-def _overrides(scope: str, entity: str, text: str) -> tuple[LineFact, ...]:
-    """Return the whole set of overrides of an entity, for each change.
+def _list_overrides(scope: str, entity: str, text: str) -> tuple[LineFact, ...]:
+    """Return the whole set of overrides of an entity.
 
-    An empty set is a fact too: the overrides that were there are gone. It becomes one row with an empty key.
+    An empty set is a fact too: earlier overrides are gone. It becomes one row with an empty key.
     """
-    rows = _rows(scope, entity, _pairs(text))
+    rows = _make_rows(scope, entity, _parse_pairs(text))
     return rows or (LineFact("broker_configs", {"scope": scope, "entity": entity, "key": "", "value": None}),)
 
 
@@ -65,26 +65,26 @@ def dump(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[Li
             values[-1] = last, f"{so_far}\n{line.strip()}"
     named = dict(values)
     entity = next((named[key] for key in _IDENTITY if named.get(key) not in (None, "", "-1")), None)
-    return _rows("broker", entity, iter(values))
+    return _make_rows("broker", entity, iter(values))
 
 
 def created_log(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read the properties of a created log. Since 2.8.1 these are the topic's overrides, before also defaults."""
-    partition = partition_of(match[1])
-    future = future_log_created(partition, match[2])
+    partition = parse_partition(match[1])
+    future = note_future_log(partition, match[2])
     if _ARROW_PAIR.match(match[3]):
-        return *_rows("log_all", partition[0], _pairs(match[3])), *future
-    return *_overrides("log", partition[0], match[3]), *future
+        return *_make_rows("log_all", partition[0], _parse_pairs(match[3])), *future
+    return *_list_overrides("log", partition[0], match[3]), *future
 
 
 def of_topic(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Return all overrides of a topic."""
-    return _overrides("topic", match["entity"], match["values"])
+    return _list_overrides("topic", match["entity"], match["values"])
 
 
 def of_broker(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Return all overrides of a broker. The default for all brokers has no name; ZooKeeper calls it <default>."""
-    return _overrides("broker_dynamic", match.groupdict().get("entity", "<default>"), match["values"])
+    return _list_overrides("broker_dynamic", match.groupdict().get("entity", "<default>"), match["values"])
 
 
 def override(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
@@ -93,9 +93,9 @@ def override(match: re.Match[str], context: LogIdent, record: LogRecord) -> tupl
     if kind in ("topics", "brokers") and "/" in match["entity"]:
         raise ValueError(f"no entity: {match['entity'][:80]}")
     if kind == "topics":
-        return _overrides("topic", match["entity"], match["values"])
+        return _list_overrides("topic", match["entity"], match["values"])
     if kind == "brokers":
-        return _overrides("broker_dynamic", match["entity"], match["values"])
+        return _list_overrides("broker_dynamic", match["entity"], match["values"])
     if kind not in ("clients", "users", "ips"):
         raise ValueError(f"no kind of entity: {kind[:80]}")
     return ()
@@ -104,8 +104,8 @@ def override(match: re.Match[str], context: LogIdent, record: LogRecord) -> tupl
 def replayed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read one value at the controller; null is a removed override.
 
-    The metadata log is replayed at every start, values long overwritten among them, and a broker applies a value when
-    its publisher says so: hence scopes of their own.
+    The metadata log is replayed at every start, with values that were overwritten long ago, and a broker applies a
+    value only when its publisher logs it: hence scopes of their own.
     """
     kind, entity, key, value = match["kind"], match["entity"], match["key"], match["value"]
     if kind in ("BROKER_LOGGER", "CLIENT_METRICS", "GROUP"):
@@ -117,4 +117,4 @@ def replayed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tupl
     topic = entity if kind == "TOPIC" else None
     scope = "topic_record" if kind == "TOPIC" else "broker_record"
     row = {"scope": scope, "entity": entity or "<default>", "key": key, "value": value}
-    return LineFact("broker_configs", row), event_fact(match, "config_changed", topic=topic)
+    return LineFact("broker_configs", row), make_event_fact(match, "config_changed", topic=topic)

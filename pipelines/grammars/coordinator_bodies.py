@@ -1,10 +1,10 @@
-"""Requests to group and transaction coordinators: whose they are, and what they had their coordinator write.
+"""Requests to group and transaction coordinators: their group or transaction, and the records that they caused.
 
 A coordinator writes to ``__consumer_offsets`` or ``__transaction_state`` before it answers; the partition follows from
 the group's or the transaction's id, the number of records from the request.
 
-Source: the message definitions of Kafka's clients; ``GroupMetadataManager.storeOffsets``, ``GroupCoordinator``
-and ``TransactionCoordinator``.
+Source: the message definitions of Kafka's clients; ``GroupMetadataManager.storeOffsets``, ``GroupCoordinator`` and
+``TransactionCoordinator``.
 """
 
 from __future__ import annotations
@@ -31,34 +31,34 @@ SHARE_APIS: Final = ("SHARE_FETCH", "SHARE_ACKNOWLEDGE")
 SHARE_STATE_APIS: Final = ("INITIALIZE_SHARE_GROUP_STATE", "WRITE_SHARE_GROUP_STATE", "DELETE_SHARE_GROUP_STATE")
 
 
-def answers_of(asked: Sequence[Any], answers: Mapping[Any, Any], nothing: Any = None) -> list[Any]:
-    """Return the answer to each that was asked; nothing where the log has none, or the whole request failed.
+def match_answers(asked: Sequence[Any], answers: Mapping[Any, Any], nothing: Any = None) -> list[Any]:
+    """Return the answer to each requested key; `nothing` if the log has no answer, or the whole request failed.
 
     Raises:
-        ValueError: if others were answered than were asked.
+        ValueError: the answered keys differ from the requested ones.
     """
     if answers and set(asked) != answers.keys():
         raise ValueError("other partitions were answered than were asked")
     return [answers.get(key, nothing) for key in asked]
 
 
-def _of_fields(request: Body, response: Body | None = None) -> Json:
-    """Return columns that are fields of a request."""
+def _copy_fields(request: Body, response: Body | None = None) -> Json:
+    """Return the columns that are fields of a request."""
     return {column: getattr(request, field, None) for column, field in _FIELDS.items()}
 
 
-def _offset_commit(request: Body, response: Body | None) -> Json:
+def _read_offset_commit(request: Body, response: Body | None) -> Json:
     records = None
-    if response is not None:  # each offset that was answered without error became a record of its own
+    if response is not None:  # each offset that was answered without error is one record
         records = [entry.errorCode for topic in response.topics for entry in topic.partitions].count(0)
-    return {**_of_fields(request), "records": records}
+    return {**_copy_fields(request), "records": records}
 
 
-def _sync_group(request: Body, response: Body | None) -> Json:
-    return {**_of_fields(request), "assignments": len(request.assignments)}
+def _read_sync_group(request: Body, response: Body | None) -> Json:
+    return {**_copy_fields(request), "assignments": len(request.assignments)}
 
 
-def _init_producer_id(request: Body, response: Body | None) -> Json:
+def _read_init_producer_id(request: Body, response: Body | None) -> Json:
     # The request names the id that the producer had, if it had one; the answer is -1 where it failed.
     producer = {"producer_id": None, "producer_epoch": None}
     if response is not None and response.producerId != _NO_PRODUCER_ID:
@@ -66,8 +66,8 @@ def _init_producer_id(request: Body, response: Body | None) -> Json:
     return {"transactional_id": request.transactionalId, **producer}
 
 
-def _add_partitions_to_txn(request: Body, response: Body | None) -> Json:
-    """Up to version 3 it is about one transaction; from 4 on about any number, as brokers ask each other."""
+def _read_add_partitions(request: Body, response: Body | None) -> Json:
+    """Return the columns of the only transaction. From version 4 on brokers ask about any number."""
     if request.transactions is None:
         return {
             "transactional_id": request.v3AndBelowTransactionalId,
@@ -75,15 +75,15 @@ def _add_partitions_to_txn(request: Body, response: Body | None) -> Json:
             "producer_epoch": request.v3AndBelowProducerEpoch,
             "verify_only": False,
         }
-    only = _of_fields(request.transactions[0]) if len(request.transactions) == 1 else {}
+    only = _copy_fields(request.transactions[0]) if len(request.transactions) == 1 else {}
     return {**only, "verify_only": all(transaction.verifyOnly for transaction in request.transactions)}
 
 
-def added_partitions(request: Body, response: Body | None) -> Iterable[Json]:
-    """Return partitions of AddPartitionsToTxn, with the error that each was answered: rows of ``partitions``.
+def list_added_partitions(request: Body, response: Body | None) -> Iterable[Json]:
+    """Return the partitions of AddPartitionsToTxn with their error codes: rows of ``partitions``.
 
     Raises:
-        ValueError: if others were answered than were asked.
+        ValueError: the answered partitions differ from the requested ones.
     """
     if request.transactions is None:
         of_producer = request.v3AndBelowTransactionalId, request.v3AndBelowProducerId
@@ -105,13 +105,13 @@ def added_partitions(request: Body, response: Body | None) -> Iterable[Json]:
         for topic in topics
         for partition in topic.partitions
     }
-    codes = answers_of(list(asked), errors)
+    codes = match_answers(list(asked), errors)
     failed = response.errorCode if response is not None else None
     for ((_, topic, partition), producer_id), code in zip(asked.items(), codes, strict=True):
         yield {"topic": topic, "partition": partition, "error_code": failed or code, "producer_id": producer_id}
 
 
-def _shared(request: Body, response: Body | None) -> Json:
+def _read_shared(request: Body, response: Body | None) -> Json:
     return {
         "group_id": request.groupId,
         "member_id": request.memberId,
@@ -122,11 +122,10 @@ def _shared(request: Body, response: Body | None) -> Json:
     }
 
 
-def shared_partitions(request: Body, response: Body | None) -> Iterable[Json]:
-    """Return partitions with delivered or acknowledged records (KIP-932), or which a share session begins to
-    ask for.
+def list_shared_partitions(request: Body, response: Body | None) -> Iterable[Json]:
+    """Return partitions with delivered or acknowledged records (KIP-932), or that a share session starts to request.
 
-    What was acknowledged may fail where what was fetched does not.
+    Acknowledging may fail where fetching does not, so both have error codes.
     """
     asked = {(topic.topicId, entry.partitionIndex): entry for topic in request.topics for entry in topic.partitions}
     answered = {
@@ -153,11 +152,11 @@ def shared_partitions(request: Body, response: Body | None) -> Iterable[Json]:
         }
 
 
-def share_states(request: Body, response: Body | None) -> Iterable[Json]:
-    """Return partitions whose state a share coordinator writes (KIP-932), with the error that each was answered.
+def list_share_states(request: Body, response: Body | None) -> Iterable[Json]:
+    """Return partitions whose state a share coordinator writes (KIP-932), with their error codes.
 
     Raises:
-        ValueError: if others were answered than were asked.
+        ValueError: the answered partitions differ from the requested ones.
     """
     answers = {
         (topic.topicId, entry.partition): entry.errorCode
@@ -165,24 +164,24 @@ def share_states(request: Body, response: Body | None) -> Iterable[Json]:
         for entry in topic.partitions
     }
     asked = [(topic.topicId, entry.partition) for topic in request.topics for entry in topic.partitions]
-    for (topic_id, partition), code in zip(asked, answers_of(asked, answers), strict=True):
+    for (topic_id, partition), code in zip(asked, match_answers(asked, answers), strict=True):
         yield {"topic_id": topic_id, "partition": partition, "error_code": code}
 
 
 #: Columns of ``silver.requests`` by API, from request and response; the response is None where the log has none.
 COLUMNS: Final[dict[str, Callable[[Body, Body | None], Json]]] = {
-    "OFFSET_COMMIT": _offset_commit,
-    "TXN_OFFSET_COMMIT": _offset_commit,
-    "JOIN_GROUP": _of_fields,
-    "SYNC_GROUP": _sync_group,
-    "LEAVE_GROUP": _of_fields,
-    "HEARTBEAT": _of_fields,
-    "CONSUMER_GROUP_HEARTBEAT": _of_fields,
-    "OFFSET_DELETE": _of_fields,
-    "INIT_PRODUCER_ID": _init_producer_id,
-    "ADD_PARTITIONS_TO_TXN": _add_partitions_to_txn,
-    "ADD_OFFSETS_TO_TXN": _of_fields,
-    "END_TXN": _of_fields,
-    **dict.fromkeys(SHARE_STATE_APIS, _of_fields),
-    **dict.fromkeys(SHARE_APIS, _shared),
+    "OFFSET_COMMIT": _read_offset_commit,
+    "TXN_OFFSET_COMMIT": _read_offset_commit,
+    "JOIN_GROUP": _copy_fields,
+    "SYNC_GROUP": _read_sync_group,
+    "LEAVE_GROUP": _copy_fields,
+    "HEARTBEAT": _copy_fields,
+    "CONSUMER_GROUP_HEARTBEAT": _copy_fields,
+    "OFFSET_DELETE": _copy_fields,
+    "INIT_PRODUCER_ID": _read_init_producer_id,
+    "ADD_PARTITIONS_TO_TXN": _read_add_partitions,
+    "ADD_OFFSETS_TO_TXN": _copy_fields,
+    "END_TXN": _copy_fields,
+    **dict.fromkeys(SHARE_STATE_APIS, _copy_fields),
+    **dict.fromkeys(SHARE_APIS, _read_shared),
 }

@@ -1,7 +1,7 @@
-"""From bronze records to rows of the silver tables, on plain Arrow data: what one worker does.
+"""Conversion of bronze records to rows of the silver tables, on plain Arrow data: the work of one worker.
 
-No Spark session here. A worker reads batches of ``bronze.log_lines`` and gives blobs of the silver tables: one
-pass over the lines feeds all.
+No Spark session here. A worker reads batches of ``bronze.log_lines`` and yields blobs of the silver tables: one pass
+over the lines fills all.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ LINE_COLUMNS = (
 REQUEST_LOGGER = "kafka.request.logger"
 _MESSAGE_CHARS_MAX = 4_000
 _PROBLEM_CHARS_MAX = 200
-#: What Arrow raises where a value is not of the declared type, or does not fit into it.
+#: Exceptions of Arrow for a value that does not fit the declared type.
 _UNFIT = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, AttributeError, TypeError)
-#: Offsets, epochs and the like are added to and subtracted: no number that Kafka counts comes near the end of 64 bits.
+#: Largest valid number: arithmetic on offsets and epochs must not overflow 64 bits.
 LONG_MAX = 1 << 62
 #: Records whose rows are made at a time. Bounds a worker's memory.
 _RECORDS_MAX = 8_192
 
 Row = dict[str, Any]
-#: The number of a record within its batch, which of its facts this is, and what it says.
+#: Number of a record within its batch, number of the fact within the record, and its row.
 _Numbered = tuple[int, int, Row]
 
 
 class _Line(NamedTuple):
-    """A record of bronze and what became of it."""
+    """A record of bronze and its result."""
 
     kind: str
     level: str | None
@@ -62,8 +62,10 @@ class _Line(NamedTuple):
 
 
 def named(rows: pa.RecordBatch, names: Mapping[tuple[str, str], str]) -> pa.RecordBatch:
-    """Return rows with the name of their topic; of those that have only its id, by cluster and id, else ``id:<topic
-    id>``.
+    """Return rows with topic names. A topic id without a name in `names` becomes ``id:<topic id>``.
+
+    Args:
+        names: topic names by cluster and topic id.
     """
     topics = rows.column("topic")
     if not topics.null_count:
@@ -80,15 +82,15 @@ def named(rows: pa.RecordBatch, names: Mapping[tuple[str, str], str]) -> pa.Reco
 def parse_lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Parse records of ``bronze.log_lines`` (`LINE_COLUMNS`) into blobs (`pipelines.base.blobs`).
 
-    Every record is counted under its template in ``line_counts``; one that no grammar knows also becomes a row of
-    ``unparsed_lines``, and so does one with a value that is not of its column's type: none of its facts is kept.
+    Every record is counted under its template in ``line_counts``. An unknown record also becomes a row of
+    ``unparsed_lines``, and so does a record with a value that does not fit its column: none of its facts is kept.
     """
     counts: dict[tuple[Any, ...], Row] = {}
     for batch in batches:
         for start in range(0, batch.num_rows, _RECORDS_MAX):
             records = batch.slice(start, _RECORDS_MAX)
-            sources = _sources(records)
-            lines, tables = _fitting(_parsed(records), sources)
+            sources = _make_sources(records)
+            lines, tables = _fit_lines(_parse_records(records), sources)
             _count(lines, sources, counts)
             for table, rows in tables:
                 yield pack(table, rows)
@@ -97,37 +99,37 @@ def parse_lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pack(silver.LINE_COUNTS.name, counted)
 
 
-def _sources(records: pa.RecordBatch) -> pa.RecordBatch:
-    """Where the facts of each record come from: columns of `schemas.silver.SOURCE` but the fact's number."""
-    times = [at if at is not None and is_possible(at) else 0 for at in _times_us(records)]
+def _make_sources(records: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the locations of the records: columns of `schemas.silver.SOURCE` except the fact's number."""
+    times = [at if at is not None and is_possible(at) else 0 for at in _read_times(records)]
     schema = pa.schema([field for field in silver.LINE_COUNTS.arrow_schema if field.name in silver.SOURCE_NAMES[:-1]])
     columns = [pa.array(times, field.type) if field.name == "time" else records.column(field.name) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _times_us(records: pa.RecordBatch) -> list[int | None]:
+def _read_times(records: pa.RecordBatch) -> list[int | None]:
     times: list[int | None] = records.column("time").cast(pa.int64()).to_pylist()
     return times
 
 
-def _parsed(records: pa.RecordBatch) -> list[_Line]:
+def _parse_records(records: pa.RecordBatch) -> list[_Line]:
     columns = [records.column(name).to_pylist() for name in ("kind", "level", "logger", "problem", "message")]
     return [
         _Line(kind, level, logger, message, parse_record(kind, at, level, logger, problem, message))
-        for at, kind, level, logger, problem, message in zip(_times_us(records), *columns, strict=True)
+        for at, kind, level, logger, problem, message in zip(_read_times(records), *columns, strict=True)
     ]
 
 
-def _fitting(lines: list[_Line], sources: pa.RecordBatch) -> tuple[list[_Line], list[tuple[str, pa.RecordBatch]]]:
-    """Return lines and their rows by table. A line with a value that fits into no column is unparsed."""
-    tables = _facts_of(lines)
+def _fit_lines(lines: list[_Line], sources: pa.RecordBatch) -> tuple[list[_Line], list[tuple[str, pa.RecordBatch]]]:
+    """Return lines and their rows by table. A line with a value that does not fit its column is unparsed."""
+    tables = _collect_facts(lines)
     try:
-        return lines, _as_batches(tables, sources)
+        return lines, _make_batches(tables, sources)
     except _UNFIT:
         unfit = {
             number: problem
             for table, facts in tables.items()
-            for number, problem in _unfit(facts, silver.BY_NAME[table].arrow_schema)
+            for number, problem in _find_unfit(facts, silver.BY_NAME[table].arrow_schema)
         }
     lines = [
         line
@@ -135,24 +137,24 @@ def _fitting(lines: list[_Line], sources: pa.RecordBatch) -> tuple[list[_Line], 
         else line._replace(parsed=Parsed(line.parsed.template, UNPARSED, reason=BAD_VALUE, problem=problem))
         for number, line in enumerate(lines)
     ]
-    return lines, _as_batches(_facts_of(lines), sources)
+    return lines, _make_batches(_collect_facts(lines), sources)
 
 
-def _facts_of(lines: Iterable[_Line]) -> dict[str, list[_Numbered]]:
+def _collect_facts(lines: Iterable[_Line]) -> dict[str, list[_Numbered]]:
     tables: dict[str, list[_Numbered]] = defaultdict(list)
     for number, line in enumerate(lines):
         for fact_no, fact in enumerate(line.parsed.facts):
             tables[fact.table].append((number, fact_no, fact.row))
         if line.parsed.outcome == UNPARSED:
-            tables[silver.UNPARSED_LINES.name].append((number, 0, _unparsed(line)))
+            tables[silver.UNPARSED_LINES.name].append((number, 0, _make_unparsed(line)))
     return tables
 
 
-def _as_batches(tables: Mapping[str, list[_Numbered]], sources: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:
+def _make_batches(tables: Mapping[str, list[_Numbered]], sources: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:
     """Return rows in batches of a bounded length, by table.
 
     Raises:
-        One of `_UNFIT`: a value is not of its column's type, or out of its range.
+        One of `_UNFIT`: a value has not its column's type, or is out of its range.
     """
     batches = []
     for table, facts in tables.items():
@@ -161,13 +163,13 @@ def _as_batches(tables: Mapping[str, list[_Numbered]], sources: pa.RecordBatch) 
             part = facts[start : start + BLOB_ROWS_MAX]
             source = sources.take(pa.array([number for number, _, _ in part]))
             fact_nos = pa.array([fact_no for _, fact_no, _ in part], pa.int32())
-            columns = [*source.columns, fact_nos, *_columns(part, schema)]
+            columns = [*source.columns, fact_nos, *_make_columns(part, schema)]
             batches.append((table, pa.RecordBatch.from_arrays(columns, schema=schema)))
     return batches
 
 
-def _columns(facts: list[_Numbered], schema: pa.Schema) -> list[pa.Array]:
-    """Return columns that say what a fact is, of a table's schema."""
+def _make_columns(facts: list[_Numbered], schema: pa.Schema) -> list[pa.Array]:
+    """Return the columns of a table's schema that follow the location."""
     fields = list(schema)[len(silver.SOURCE_NAMES) :]
     names = [field.name for field in fields]
     rows = [row if isinstance(row, tuple) else tuple(map(row.get, names)) for _, _, row in facts]
@@ -190,19 +192,17 @@ def _require_range(name: str, values: pa.Array) -> None:
             _require_range(f"{name}.{field.name}", values.field(number))
 
 
-def _unfit(facts: list[_Numbered], schema: pa.Schema) -> Iterator[tuple[int, str]]:
-    """Yield numbers of records with a value that does not fit, and why: by halves, so one costs little more than
-    itself.
-    """
+def _find_unfit(facts: list[_Numbered], schema: pa.Schema) -> Iterator[tuple[int, str]]:
+    """Yield numbers of records with a value that does not fit, and the problem, by bisection."""
     try:
-        _columns(facts, schema)
+        _make_columns(facts, schema)
     except _UNFIT as problem:
         if len(facts) == 1:
             yield facts[0][0], str(problem)[:_PROBLEM_CHARS_MAX]
             return
         middle = len(facts) // 2
-        yield from _unfit(facts[:middle], schema)
-        yield from _unfit(facts[middle:], schema)
+        yield from _find_unfit(facts[:middle], schema)
+        yield from _find_unfit(facts[middle:], schema)
 
 
 def _count(lines: Iterable[_Line], sources: pa.RecordBatch, counts: dict[tuple[Any, ...], Row]) -> None:
@@ -228,7 +228,7 @@ def _count(lines: Iterable[_Line], sources: pa.RecordBatch, counts: dict[tuple[A
 def parse_record(
     kind: str, time_us: int | None, level: str | None, logger: str | None, problem: str | None, message: str | None
 ) -> Parsed:
-    """Parse one record with the grammar of its logger; one that the reader found fault with stays as it is."""
+    """Parse one record with the grammar of its logger. A record with a problem of the reader is unparsed."""
     text = message or ""
     if problem is not None and problem.startswith(FOREIGN):
         return Parsed(problem, KNOWN)
@@ -245,7 +245,7 @@ def parse_record(
     return parsed
 
 
-def _unparsed(line: _Line) -> Row:
+def _make_unparsed(line: _Line) -> Row:
     return {
         "kind": line.kind,
         "logger": line.logger,

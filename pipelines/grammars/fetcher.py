@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 
 from highwater.pipelines.grammars.grammar import LogIdent
-from highwater.pipelines.grammars.printed import FETCH_DATA, fields, items, mapping, partitions
+from highwater.pipelines.grammars.printed import FETCH_DATA, parse_fields, parse_mapping, parse_partitions, split_items
 from highwater.pipelines.grammars.record import LineFact, LogRecord
-from highwater.pipelines.grammars.states import topic_fact
+from highwater.pipelines.grammars.states import make_topic_facts
 from highwater.pipelines.grammars.typed import logged, typed
 from highwater.pipelines.grammars.values import (
     PARTITION,
@@ -21,8 +21,8 @@ from highwater.pipelines.grammars.values import (
     option,
     optional_i32,
     optional_i64,
-    partition_of,
-    topic_id_of,
+    parse_partition,
+    parse_topic_id,
 )
 
 _ERROR_CHARS_MAX = 500
@@ -47,7 +47,7 @@ _INITIAL_OLD = re.compile(
 )
 
 
-def _event(context: LogIdent, partition: tuple[str, int], action: str, **columns: object) -> LineFact:
+def _make_event(context: LogIdent, partition: tuple[str, int], action: str, **columns: object) -> LineFact:
     """Return a row of ``fetcher_events``; leader and thread are the prefix's."""
     columns = {"leader": context.leader, "fetcher_id": context.fetcher_id, **columns}
     return LineFact("fetcher_events", {"topic": partition[0], "partition": partition[1], "action": action, **columns})
@@ -57,7 +57,7 @@ def added(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[L
     """Read the added partitions, one fact each. The initial offset is the log end offset or the high watermark."""
     leader = i32(match["broker"] or match["id"] or match["new_id"])
     facts: list[LineFact] = []
-    for name, state in mapping(match["states"], " -> ").items():
+    for name, state in parse_mapping(match["states"], " -> ").items():
         initial = _INITIAL.fullmatch(state) or _INITIAL_RECORD.fullmatch(state) or _INITIAL_23.fullmatch(state)
         if initial is None:
             raise ValueError(f"no initial state: {state[:80]}")
@@ -65,38 +65,38 @@ def added(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[L
         of_state = values.get("id") or values.get("new_id")
         if of_state is not None and i32(of_state) != leader:
             raise ValueError(f"not broker {leader}: {state[:80]}")
-        topic, partition = partition_of(name)
+        topic, partition = parse_partition(name)
         columns = {"leader": leader, "leader_epoch": i32(initial["epoch"]), "offset": i64(initial["offset"])}
-        facts.append(_event(context, (topic, partition), "added", **columns))
-        facts.extend(topic_fact(topic, topic_id_of(values.get("topic_id"))))
+        facts.append(_make_event(context, (topic, partition), "added", **columns))
+        facts.extend(make_topic_facts(topic, parse_topic_id(values.get("topic_id"))))
     return tuple(facts)
 
 
 def added_old(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """As `added`, of a list."""
+    """Read the added partitions of a list, as `added`."""
     facts: list[LineFact] = []
-    for item in items(match[1]):
+    for item in split_items(match[1]):
         initial = match_whole(_INITIAL_OLD, item, "initial state")
         columns = {"leader": i32(initial[3]), "offset": i64(initial[2])}
-        facts.append(_event(context, partition_of(initial[1]), "added", **columns))
+        facts.append(_make_event(context, parse_partition(initial[1]), "added", **columns))
     return tuple(facts)
 
 
 def removed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read the removed partitions, one fact each."""
-    return tuple(_event(context, partition, "removed") for partition in partitions(match[1]))
+    return tuple(_make_event(context, partition, "removed") for partition in parse_partitions(match[1]))
 
 
 def copying(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read the start of filling a future log from the replica, whatever the state in the line."""
-    names = [partition_of(name) for name in mapping(match["states"], " -> ")]
+    names = [parse_partition(name) for name in parse_mapping(match["states"], " -> ")]
     return tuple(
         LineFact("future_logs", {"topic": topic, "partition": index, "event": "copying"}) for topic, index in names
     )
 
 
 def copying_old(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """As `copying`, of a list."""
+    """Read the start of filling a future log of a list, as `copying`."""
     return tuple(
         LineFact("future_logs", {name: fact.row[name] for name in ("topic", "partition")} | {"event": "copying"})
         for fact in added_old(match, context, record)
@@ -118,31 +118,31 @@ def answered(match: re.Match[str], context: LogIdent) -> str:
 def partition_error(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read the error of a partition. The exception is in the continuation lines, or, up to 0.11, in the line itself."""
     groups = match.groupdict()
-    cause = groups.get("cause") or _cause(record) or match[0]
+    cause = groups.get("cause") or _read_cause(record) or match[0]
     columns = {"offset": optional_i64(groups.get("offset")), "error": cause[:_ERROR_CHARS_MAX]}
-    return (_event(context, partition_of(match["tp"]), "error", **columns),)
+    return (_make_event(context, parse_partition(match["tp"]), "error", **columns),)
 
 
-def _cause(record: LogRecord) -> str | None:
+def _read_cause(record: LogRecord) -> str | None:
     """Return the first continuation line: exception and message."""
     _, newline, rest = record.message.partition("\n")
     return rest.partition("\n")[0].strip() or None if newline else None
 
 
 def response_error(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read the failure of a whole fetch: one fact per partition that it asked for.
+    """Read the failure of a whole fetch: one fact per requested partition.
 
-    Offsets are the follower's log end offsets. A request within an incremental session lists only the partitions
-    that changed; one that lists none says nothing of any partition.
+    Offsets are the follower's log end offsets. A request within an incremental session lists only changed partitions;
+    an empty list says nothing about any partition.
     """
-    cause = _cause(record)
+    cause = _read_cause(record)
     facts: list[LineFact] = []
-    for name, data in mapping(match["data"], "=").items():
-        values = fields(data, FETCH_DATA)
+    for name, data in parse_mapping(match["data"], "=").items():
+        values = parse_fields(data, FETCH_DATA)
         facts.append(
-            _event(
+            _make_event(
                 context,
-                partition_of(name),
+                parse_partition(name),
                 "error",
                 leader_epoch=optional_i32(option(values.get("currentLeaderEpoch"))),
                 offset=i64(values.get("fetchOffset") or values["offset"]),
@@ -154,7 +154,7 @@ def response_error(match: re.Match[str], context: LogIdent, record: LogRecord) -
 
 def delayed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read the delayed partitions, one fact each."""
-    return tuple(_event(context, partition, "delayed", error=match[1]) for partition in partitions(match[2]))
+    return tuple(_make_event(context, partition, "delayed", error=match[1]) for partition in parse_partitions(match[2]))
 
 
 _append = typed("appends", source="follower", last_offset=lambda match, _: i64(match["last_offset"]) - 1)

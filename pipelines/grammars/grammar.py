@@ -1,9 +1,9 @@
 """The machinery of the text grammars: templates, the prefix of a line, dispatch by logger.
 
-A Kafka log line is a constant text with values in it, and which texts are possible is decided by the class that
-logs. So a grammar belongs to a logger, and inside it the first characters of the text, after the ``[...]`` that names
-the component, select the few templates worth trying. Those first characters are read off the template's own
-pattern: nobody has to keep a guard and a pattern in step.
+A Kafka log line is a constant text with values in it, and the class that logs decides which texts are possible. So a
+grammar belongs to a logger. Within it the first characters of the text, after the ``[...]`` with the name of the
+component, select a few candidate templates. These first characters are taken from the template's own pattern, so guards
+and patterns cannot diverge.
 
 Pure: no Spark, no I/O.
 """
@@ -17,17 +17,17 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from highwater.pipelines.grammars.record import KNOWN, TYPED, UNPARSED, LineFact, LogRecord, Parsed
-from highwater.pipelines.grammars.values import i32, partition_of
+from highwater.pipelines.grammars.values import i32, parse_partition
 
-#: Characters of a text that select its candidates. Long enough to tell ``Shrinking`` from ``Skipping``, short enough
-#: that nearly every template starts with that many constant characters.
+#: Characters of a text that select its candidates. Long enough to distinguish ``Shrinking`` and ``Skipping``, short
+#: enough that nearly every template starts with that many constant characters.
 _KEY = 6
 
 #: Distinct prefixes remembered per logger. A broker has some per partition; garbage must not fill the memory.
 _MAX_CONTEXTS = 20_000
 
 
-#: What may follow a line in its record: settings, or a stack trace.
+#: Lines that may follow the first line of a record: settings, or a stack trace.
 _LINES_BEHIND = re.compile(r"\n(?:\s|\Z|(?:Caused by: )?[\w$.]+(?::|\n|\Z))", re.ASCII)
 
 #: Some texts end in a blank, where a list that could follow is empty.
@@ -35,7 +35,7 @@ _BLANKS = r"[ \t\r]*"
 
 
 class LogIdent(NamedTuple):
-    """What the ``[...]`` at the start of a line says (Kafka's ``logIdent``)."""
+    """The ``[...]`` at the start of a line (Kafka's ``logIdent``)."""
 
     topic: str | None = None  #: topic, where the component is one partition's
     partition: int | None = None  #: its index
@@ -67,14 +67,14 @@ class Template(NamedTuple):
     pattern: str
     source: str  #: class and method of Kafka, and the versions where they are not all
     facts: Facts | None = None  #: what the line becomes; None for a line that carries nothing for the audit
-    loggers: tuple[str, ...] = ()  #: simple names of the classes that log it (see `simple_name`)
+    loggers: tuple[str, ...] = ()  #: simple names of the classes that log it (see `shorten_logger`)
 
 
-def simple_name(logger: str) -> str:
+def shorten_logger(logger: str) -> str:
     """Return the name by which templates are declared: classes moved between packages, hardly ever between names.
 
-    ``org.apache.kafka.storage.internals.log.UnifiedLog`` and ``kafka.log.UnifiedLog$`` are ``UnifiedLog``; an inner
-    class keeps its outer one (``LogCleaner$CleanerThread``); a name in lower case is no class and stays whole
+    ``org.apache.kafka.storage.internals.log.UnifiedLog`` and ``kafka.log.UnifiedLog$`` are ``UnifiedLog``. An inner
+    class keeps its outer one (``LogCleaner$CleanerThread``). A name in lower case is not a class and is not shortened
     (``state.change.logger``).
     """
     last = logger.rpartition(".")[2]
@@ -88,7 +88,7 @@ _ELEMENT = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
 _REPEATED = re.compile(r"(?:[*+?]|\{\d*+,?+\d*+\})[?+]?")
 
 
-def atoms(pattern: str) -> Iterator[tuple[str, bool]]:
+def split_atoms(pattern: str) -> Iterator[tuple[str, bool]]:
     """Yield the elements of a pattern at its top level, with their repetition, and whether each is one character."""
     index = 0
     while index < len(pattern):
@@ -111,12 +111,12 @@ def atoms(pattern: str) -> Iterator[tuple[str, bool]]:
 _SPECIAL = frozenset(".^$|")
 
 
-def literal_prefix(pattern: str) -> str:
+def find_literal_prefix(pattern: str) -> str:
     """Return the constant characters with which every match of a pattern starts."""
-    return "".join(atom[-1] for atom, _ in takewhile(itemgetter(1), atoms(pattern)))
+    return "".join(atom[-1] for atom, _ in takewhile(itemgetter(1), split_atoms(pattern)))
 
 
-#: What a prefix has that names anything, or lacks what it named.
+#: Part of a prefix that holds a value, or that lacks one.
 _VALUE = re.compile(r"[=\d]| $", re.ASCII)
 
 _PARTITION_CONTEXT = re.compile(r"Partition (\S+-\d+) broker=(-?\d+)", re.ASCII)
@@ -146,17 +146,17 @@ _BARE_CONTEXT = re.compile(
 )
 
 
-def context_of(text: str) -> LogIdent:
-    """Read the inside of a line's ``[...]``; an unknown one is kept as text only."""
+def parse_context(text: str) -> LogIdent:
+    """Read the inside of a line's ``[...]``. An unknown prefix is kept as text only."""
     try:
         if match := _PARTITION_CONTEXT.fullmatch(text):
-            topic, partition = partition_of(match[1])
+            topic, partition = parse_partition(match[1])
             return LogIdent(topic, partition, i32(match[2]), text=text)
         if match := _LOG_CONTEXT.fullmatch(text):
-            topic, partition = partition_of(match[1])
+            topic, partition = parse_partition(match[1])
             return LogIdent(topic, partition, text=text, log_dir=match[2])
         if match := _NAMED_PARTITION_CONTEXT.fullmatch(text):
-            topic, partition = partition_of(match[1])
+            topic, partition = parse_partition(match[1])
             return LogIdent(topic, partition, text=text)
         if match := _FETCHER_CONTEXT.fullmatch(text):
             return LogIdent(node=i32(match[1]), leader=i32(match[2]), fetcher_id=i32(match[3]), text=text)
@@ -170,14 +170,14 @@ def context_of(text: str) -> LogIdent:
     return LogIdent(text=text, is_read=_VALUE.search(text) is None)
 
 
-def bare_context(message: str) -> tuple[LogIdent, int]:
-    """Read a prefix without brackets; also where the text starts."""
+def parse_bare_context(message: str) -> tuple[LogIdent, int]:
+    """Return the prefix without brackets of a message, and the position after it."""
     match = _BARE_CONTEXT.match(message)
     if match is None:
         return NO_CONTEXT, 0
     try:
         if match["partition"]:
-            topic, partition = partition_of(match["partition"])
+            topic, partition = parse_partition(match["partition"])
             return LogIdent(topic, partition, i32(match["broker"]), text=match[0].strip()), match.end()
         if match["node"]:
             return LogIdent(node=i32(match["node"]), text=match[0].strip()), match.end()
@@ -190,13 +190,13 @@ _Entry = tuple[Callable[[str, int, int], "re.Match[str] | None"], Facts | None, 
 
 
 def _compile(template: Template) -> _Entry:
-    """Return what is tried on a text: the pattern's matcher, the facts of a match, and the answer if there are none."""
+    """Return the entry of a template: the pattern's matcher, the facts of a match, and the result without facts."""
     matcher = re.compile(template.pattern + _BLANKS, re.ASCII).fullmatch
     return matcher, template.facts, Parsed(template.id, KNOWN)
 
 
 class Grammar:
-    """The templates of one logger, ready to be tried."""
+    """The compiled templates of one logger."""
 
     __slots__ = ("_bare", "_contexts", "_entries", "_rest")
 
@@ -209,7 +209,7 @@ class Grammar:
         """
         self._bare = bare
         self._contexts: dict[str, LogIdent] = {}
-        compiled = [(literal_prefix(template.pattern), _compile(template)) for template in templates]
+        compiled = [(find_literal_prefix(template.pattern), _compile(template)) for template in templates]
         # A text is looked up by its first characters; templates that start with a value are candidates for all.
         self._rest = tuple(entry for prefix, entry in compiled if len(prefix) < _KEY)
         keys = {prefix[:_KEY] for prefix, _ in compiled if len(prefix) >= _KEY}
@@ -229,7 +229,7 @@ class Grammar:
                 text = message[1:close]
                 known_context = self._contexts.get(text)
                 if known_context is None:
-                    known_context = context_of(text)
+                    known_context = parse_context(text)
                     if len(self._contexts) < _MAX_CONTEXTS:
                         self._contexts[text] = known_context
                 context = known_context
@@ -239,7 +239,7 @@ class Grammar:
                 if message[start : start + 1] == " ":
                     start += 1
         elif self._bare:
-            context, start = bare_context(message)
+            context, start = parse_bare_context(message)
         end = message.find("\n", start)
         is_whole = end < 0 or _LINES_BEHIND.match(message, end) is not None
         if end < 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from highwater.pipelines.grammars.grammar import LogIdent
-from highwater.pipelines.grammars.printed import COMMITTED, PENDING, STATES, fields, isr_of
+from highwater.pipelines.grammars.printed import COMMITTED, PENDING, STATES, parse_fields, parse_isr
 from highwater.pipelines.grammars.record import LineFact, LogRecord
 from highwater.pipelines.grammars.typed import logged
 from highwater.pipelines.grammars.values import OFFSET, i32, ints, match_items, match_whole, optional_i64
@@ -26,18 +26,18 @@ _REPLICA = (
 _NEXT_REPLICA = re.compile(rf"(?:{_REPLICA})(?:,(?=Replica)|$)", re.ASCII)
 
 
-def _replica_ids(text: str) -> list[int]:
+def _parse_replica_ids(text: str) -> list[int]:
     replicas = match_items(_NEXT_REPLICA, text, "replica")
     return ints(",".join(replica["old"] or replica["new"] for replica in replicas))
 
 
-def _isr_change(context: LogIdent, change: str, **columns: object) -> tuple[LineFact, ...]:
+def _make_isr_change(context: LogIdent, change: str, **columns: object) -> tuple[LineFact, ...]:
     topic, partition = context.owner()
     return (LineFact("isr_changes", {"topic": topic, "partition": partition, "change": change, **columns}),)
 
 
 def shrink(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """With what the leader had, and those that leave."""
+    """Read a shrunken ISR, with the leader's offsets and the removed replicas."""
     before, after, high_watermark, end_offset, listed = match.groups()
     if listed is not None:
         match_whole(_ALL_OUT_OF_SYNC, listed, "list of replicas")
@@ -49,7 +49,7 @@ def shrink(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[
         }
         for replica, offset, caught_up in _OUT_OF_SYNC.findall(listed or "")
     ]
-    return _isr_change(
+    return _make_isr_change(
         context,
         "shrink",
         isr=ints(after),
@@ -62,23 +62,23 @@ def shrink(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[
 
 def committed_old(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read an ISR that is printed replica by replica."""
-    return _isr_change(context, "committed", isr=_replica_ids(match[1]), partition_epoch=i32(match[2]))
+    return _make_isr_change(context, "committed", isr=_parse_replica_ids(match[1]), partition_epoch=i32(match[2]))
 
 
-def _proposed_state(text: str) -> tuple[str, dict[str, object]]:
-    """Read ``PendingExpandIsr(...)`` or ``PendingShrinkIsr(...)``: kind, then columns of the proposal.
+def _parse_proposal(text: str) -> tuple[str, dict[str, object]]:
+    """Return the kind and the columns of ``PendingExpandIsr(...)`` or ``PendingShrinkIsr(...)``.
 
-    Up to 3.2 it prints the ISR it starts from as ``isr=``; since 3.3 the last committed state. The state sent to the
-    controller is in it since 3.2 and beside it before.
+    Up to 3.2 it prints the previous ISR as ``isr=``; since 3.3 the last committed state. Since 3.2 it contains the
+    state sent to the controller, which older lines print separately.
     """
-    state = fields(text, PENDING)
+    state = parse_fields(text, PENDING)
     kind = "expand" if text.startswith("PendingExpand") else "shrink"
     committed = state.get("lastCommittedState")
-    previous = ints(state["isr"] if committed is None else fields(committed, COMMITTED)["isr"])
+    previous = ints(state["isr"] if committed is None else parse_fields(committed, COMMITTED)["isr"])
     columns: dict[str, object] = {"previous_isr": previous}
     sent = state.get("sentLeaderAndIsr")
     if sent is not None:
-        columns.update(_sent_state(sent))
+        columns.update(_parse_sent_state(sent))
     elif kind == "expand":
         columns["isr"] = ints(",".join(map(str, (*previous, i32(state["newInSyncReplicaId"])))))
     else:
@@ -89,37 +89,37 @@ def _proposed_state(text: str) -> tuple[str, dict[str, object]]:
     return kind, columns
 
 
-def _sent_state(text: str) -> dict[str, object]:
-    """Return ISR and epoch of a printed ``LeaderAndIsr``."""
-    state = fields(text, STATES)
-    return {"isr": isr_of(state), "leader_epoch": i32(state["leaderEpoch"])}
+def _parse_sent_state(text: str) -> dict[str, object]:
+    """Return the ISR and epoch of a printed ``LeaderAndIsr``."""
+    state = parse_fields(text, STATES)
+    return {"isr": parse_isr(state), "leader_epoch": i32(state["leaderEpoch"])}
 
 
 def pending(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read the state that the leader proposes to the controller."""
-    kind, columns = _proposed_state(match[1])
-    return _isr_change(context, f"pending_{kind}", **columns, detail=match[1][:_DETAIL_CHARS_MAX])
+    kind, columns = _parse_proposal(match[1])
+    return _make_isr_change(context, f"pending_{kind}", **columns, detail=match[1][:_DETAIL_CHARS_MAX])
 
 
 def pending_beside(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read a proposal of 2.7 to 3.0, which prints the state to be sent before the pending one."""
-    kind, columns = _proposed_state(match[2])
-    columns.update(_sent_state(match[1]))
-    return _isr_change(context, f"pending_{kind}", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
+    kind, columns = _parse_proposal(match[2])
+    columns.update(_parse_sent_state(match[1]))
+    return _make_isr_change(context, f"pending_{kind}", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
 
 
 def refused(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read the state that the controller refused."""
-    _, columns = _proposed_state(match[1])
-    return _isr_change(context, "refused", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
+    _, columns = _parse_proposal(match[1])
+    return _make_isr_change(context, "refused", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
 
 
 def refused_state(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read a refused ``LeaderAndIsr`` without a pending state around it."""
-    return _isr_change(context, "refused", **_sent_state(match[1]), detail=logged(match, context))
+    return _make_isr_change(context, "refused", **_parse_sent_state(match[1]), detail=logged(match, context))
 
 
 def replaced(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read a partition that the controller moved away from this replica."""
-    _, columns = _proposed_state(match[1])
-    return _isr_change(context, "committed", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
+    _, columns = _parse_proposal(match[1])
+    return _make_isr_change(context, "committed", **columns, detail=match[2][:_DETAIL_CHARS_MAX])

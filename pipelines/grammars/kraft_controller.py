@@ -1,8 +1,8 @@
-"""Facts of the KRaft controller (``org.apache.kafka.controller.*``): topics, partitions, brokers, who is active.
+"""Facts of the KRaft controller (``org.apache.kafka.controller.*``): topics, partitions, brokers, active controllers.
 
 Every controller node replays the metadata log, so each of them logs each "Replayed" line; only the active one logs
-decisions. Default level is INFO: most ISR changes and elections of a running cluster are DEBUG, and to be read from
-the ``__cluster_metadata`` segments instead.
+decisions. Default level is INFO: most ISR changes and elections of a running cluster are DEBUG, and only the
+``__cluster_metadata`` segments have them.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from highwater.pipelines.grammars.grammar import LogIdent
-from highwater.pipelines.grammars.printed import BROKER_CHANGE, PARTITION_CHANGE, fields, split
+from highwater.pipelines.grammars.printed import BROKER_CHANGE, PARTITION_CHANGE, parse_fields, split
 from highwater.pipelines.grammars.record import LineFact, LogRecord
-from highwater.pipelines.grammars.states import topic_fact
-from highwater.pipelines.grammars.typed import event_fact, node, typed
+from highwater.pipelines.grammars.states import make_topic_facts
+from highwater.pipelines.grammars.typed import make_event_fact, node, typed
 from highwater.pipelines.grammars.values import (
     i32,
     match_items,
     match_whole,
     optional_i32,
     optional_ints,
-    partition_of,
-    topic_id_of,
+    parse_partition,
+    parse_topic_id,
 )
 
 _ARROW = re.compile(r"(\w+): (\[[^\[\]]*\]|-?\w+) -> (\[[^\[\]]*\]|-?\w+)", re.ASCII)
@@ -58,11 +58,11 @@ def partition_created(match: re.Match[str], context: LogIdent, record: LogRecord
     (held,) = _held(match, context, record)
     columns = ("topic", "partition", "topic_id", "leader", "leader_epoch", "isr", "replicas")
     created: dict[str, Any] = {"event": "partition_created", **{name: held.row.get(name) for name in columns}}
-    return held, LineFact("controller_events", created), *topic_fact(created["topic"], created["topic_id"])
+    return held, LineFact("controller_events", created), *make_topic_facts(created["topic"], created["topic_id"])
 
 
-def _arrows(text: str) -> dict[str, str]:
-    """Return values after the arrow of ``isr: [1, 2] -> [1], leader: 1 -> 2``."""
+def _parse_arrows(text: str) -> dict[str, str]:
+    """Return the new values of ``isr: [1, 2] -> [1], leader: 1 -> 2``, by name."""
     after: dict[str, str] = {}
     for part in split(text):
         match = match_whole(_ARROW, part, "change")
@@ -72,12 +72,12 @@ def _arrows(text: str) -> dict[str, str]:
     return after
 
 
-def _named(context: LogIdent, partition: tuple[str, int], topic_id: str | None) -> dict[str, Any]:
+def _make_row(context: LogIdent, partition: tuple[str, int], topic_id: str | None) -> dict[str, Any]:
     row = {"topic": partition[0], "partition": partition[1], "role": "controller", "topic_id": topic_id}
     return {**row, "controller_id": context.node}
 
 
-def _lists(values: Mapping[str, str]) -> dict[str, Any]:
+def _parse_lists(values: Mapping[str, str]) -> dict[str, Any]:
     """Return columns of a change that are replicas; null where nothing changes."""
     return {
         "isr": optional_ints(values.get("isr")),
@@ -89,21 +89,21 @@ def _lists(values: Mapping[str, str]) -> dict[str, Any]:
 
 def partition_changed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read a change of a partition. `PartitionRegistration.diff` prints only the changed fields."""
-    topic, partition = partition_of(match["tp"])
-    topic_id = topic_id_of(match.groupdict().get("topic_id"))
-    after = _arrows(match["diff"])
+    topic, partition = parse_partition(match["tp"])
+    topic_id = parse_topic_id(match.groupdict().get("topic_id"))
+    after = _parse_arrows(match["diff"])
     row = {
-        **_named(context, (topic, partition), topic_id),
+        **_make_row(context, (topic, partition), topic_id),
         "leader": optional_i32(after.get("leader")),
         "leader_epoch": optional_i32(after.get("leaderEpoch")),
         "partition_epoch": optional_i32(after.get("partitionEpoch")),
-        **_lists(after),
+        **_parse_lists(after),
     }
     facts = [LineFact("leader_and_isr", row)]
     if match[0].startswith("UNCLEAN"):
         columns = {key: row[key] for key in ("topic", "partition", "topic_id", "leader", "leader_epoch", "isr")}
-        facts.append(event_fact(match, "unclean_election", **columns))
-    return (*facts, *topic_fact(topic, topic_id))
+        facts.append(make_event_fact(match, "unclean_election", **columns))
+    return (*facts, *make_topic_facts(topic, topic_id))
 
 
 def assignment_changed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
@@ -111,11 +111,11 @@ def assignment_changed(match: re.Match[str], context: LogIdent, record: LogRecor
 
     Since 4.1 the line ends with the ISR and the epochs after the change.
     """
-    values = fields(match["record"], PARTITION_CHANGE)
+    values = parse_fields(match["record"], PARTITION_CHANGE)
     if any(not values[name] for name in ("isr", "replicas", "removingReplicas", "addingReplicas")):
         raise ValueError(f"no list: {match['record'][:80]}")
     topic = match["topic"]
-    topic_id = topic_id_of(values.get("topicId"))
+    topic_id = parse_topic_id(values.get("topicId"))
     partition = i32(values["partitionId"])
     leader = optional_i32(values.get("leader"))
     if leader is not None and leader < -2:
@@ -123,14 +123,18 @@ def assignment_changed(match: re.Match[str], context: LogIdent, record: LogRecor
     if match["isr"]:
         values |= {"isr": match["isr"], "replicas": match["replicas"]}
     row = {
-        **_named(context, (topic, partition), topic_id),
+        **_make_row(context, (topic, partition), topic_id),
         "leader": None if leader == -2 else leader,
         "leader_epoch": optional_i32(match["leader_epoch"]),
         "partition_epoch": optional_i32(match["partition_epoch"]),
-        **_lists(values),
+        **_parse_lists(values),
     }
     columns = {key: row[key] for key in ("topic", "partition", "topic_id", "leader", "leader_epoch", "isr", "replicas")}
-    return LineFact("leader_and_isr", row), event_fact(match, "reassignment", **columns), *topic_fact(topic, topic_id)
+    return (
+        LineFact("leader_and_isr", row),
+        make_event_fact(match, "reassignment", **columns),
+        *make_topic_facts(topic, topic_id),
+    )
 
 
 def topics_created(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
@@ -147,17 +151,17 @@ def topics_deleted(match: re.Match[str], context: LogIdent, record: LogRecord) -
     facts: list[LineFact] = []
     for result in match_items(_DELETED_TOPIC, match["results"], "result"):
         if result["code"] == "SUCCESS":
-            topic, topic_id = result["name"], topic_id_of(result["id"])
+            topic, topic_id = result["name"], parse_topic_id(result["id"])
             facts.append(
                 LineFact("controller_events", {"event": "topic_deleted", "topic": topic, "topic_id": topic_id})
             )
-            facts.extend(topic_fact(topic, topic_id))
+            facts.extend(make_topic_facts(topic, topic_id))
     return tuple(facts)
 
 
 def change(match: re.Match[str], context: LogIdent) -> str:
     """Return the change: ``fenced`` is 1 fence, -1 unfence, 0 none; ``inControlledShutdown`` 1 is entered."""
-    values = fields(match[2], BROKER_CHANGE)
+    values = parse_fields(match[2], BROKER_CHANGE)
     if i32(values["brokerId"]) != i32(match[1]):
         raise ValueError(f"not broker {match[1]}: {match[2][:80]}")
     fenced = i32(values["fenced"])

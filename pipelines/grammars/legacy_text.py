@@ -1,7 +1,7 @@
-"""Requests as Kafka up to 0.10.2 describes those of its own classes: ``Name: FetchRequest; Version: 0; ...``.
+"""Requests as Kafka up to 0.10.2 describes its own classes: ``Name: FetchRequest; Version: 0; ...``.
 
-All APIs in 0.8.2; from 0.9 on ever fewer, the rest being structs: to 0.10.1 FETCH, to 0.10.2 the first version of
-CONTROLLED_SHUTDOWN. The partitions are there at TRACE only.
+All APIs in 0.8.2; from 0.9 on ever fewer, the rest are structs: to 0.10.1 FETCH, to 0.10.2 the first version of
+CONTROLLED_SHUTDOWN. Partitions are printed at TRACE only.
 
 Source: ``RequestOrResponse.describe(details)`` of the classes in ``kafka.api``.
 """
@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from highwater.pipelines.grammars.body_shapes import READ_APIS, REQUEST, body_of_any_version
+from highwater.pipelines.grammars.body_shapes import READ_APIS, REQUEST, convert_fields
 from highwater.pipelines.grammars.request_line import API_NAMES, Header
 from highwater.pipelines.grammars.text_bodies import BadStruct
 
 Json = dict[str, Any]
 
-#: What follows the client id, by class: nothing else tells where that ends.
+#: API, and the text after the client id, which shows its end, by class.
 _CLASSES: Final[dict[str, tuple[str, str]]] = {
     "ProducerRequest": ("PRODUCE", "; RequiredAcks: "),
     "FetchRequest": ("FETCH", "; ReplicaId: "),
@@ -51,10 +51,10 @@ _COMMIT: Final = re.compile(r"; GroupId: (.*?); GroupGenerationId: -?\d+; (?:Con
 
 
 def read_described(text: str) -> tuple[Header, Any]:
-    """Return the header and request of a description; None for a body that needs no reading.
+    """Return the header and request of a description; None for an API whose body is not read.
 
     Raises:
-        BadStruct: if the class is unknown, or the text is not what that class prints.
+        BadStruct: the class is unknown, or does not print this text.
     """
     match = _HEADER.match(text)
     if match is None:
@@ -63,7 +63,7 @@ def read_described(text: str) -> tuple[Header, Any]:
     if name not in _CLASSES:
         raise BadStruct(f"unknown class {name}")
     api, follows = _CLASSES[name]
-    client_id, at = _client_id(text, match.end(), follows)
+    client_id, at = _find_client_id(text, match.end(), follows)
     header = Header(
         request_api_key=API_NAMES.index(api),
         request_api_version=int(version),
@@ -71,13 +71,13 @@ def read_described(text: str) -> tuple[Header, Any]:
         client_id=client_id,
         request_api_key_name=api,
     )
-    read = {"PRODUCE": _produce, "FETCH": _fetch, "OFFSET_COMMIT": _offset_commit}.get(api)
+    read = {"PRODUCE": _parse_produce, "FETCH": _parse_fetch, "OFFSET_COMMIT": _parse_offset_commit}.get(api)
     fields = read(text[at:]) if read else {}
-    return header, body_of_any_version(api, REQUEST, fields) if api in READ_APIS else None
+    return header, convert_fields(api, REQUEST, fields) if api in READ_APIS else None
 
 
-def _client_id(text: str, at: int, follows: str) -> tuple[str | None, int]:
-    """Return the client id and where it ends. ControlledShutdown's is an option, or not there (0.8.2)."""
+def _find_client_id(text: str, at: int, follows: str) -> tuple[str | None, int]:
+    """Return the client id and its end. ControlledShutdown's id is an option, or missing (0.8.2)."""
     match = _CLIENT.match(text, at)
     if match is None:
         if not text.startswith(follows, at):
@@ -98,8 +98,8 @@ def _client_id(text: str, at: int, follows: str) -> tuple[str | None, int]:
     return client_id, end
 
 
-def _items(pattern: re.Pattern[str], text: str | None) -> list[tuple[str, ...]]:
-    """Return groups of the matches that make up a text without gaps; none where there is no text."""
+def _parse_items(pattern: re.Pattern[str], text: str | None) -> list[tuple[str, ...]]:
+    """Return groups of the matches that make up a text without gaps. Empty without a text."""
     items: list[tuple[str, ...]] = []
     at = 0
     while at < len(text or ""):
@@ -111,18 +111,18 @@ def _items(pattern: re.Pattern[str], text: str | None) -> list[tuple[str, ...]]:
     return items
 
 
-def _produce(text: str) -> Json:
+def _parse_produce(text: str) -> Json:
     match = _PRODUCE.fullmatch(text)
     if match is None:
         raise BadStruct("not a produce request")
     topics = [
         {"name": topic, "partitionData": [{"index": index, "recordsSizeInBytes": size}]}
-        for topic, index, size in _items(_SIZE, match[3])
+        for topic, index, size in _parse_items(_SIZE, match[3])
     ]
     return {**match.groupdict(), "topicData": topics}
 
 
-def _fetch(text: str) -> Json:
+def _parse_fetch(text: str) -> Json:
     match = _FETCH.fullmatch(text)
     if match is None:
         raise BadStruct("not a fetch request")
@@ -131,12 +131,12 @@ def _fetch(text: str) -> Json:
             "topic": topic,
             "partitions": [{"partition": index, "fetchOffset": offset, "partitionMaxBytes": size}],
         }
-        for topic, index, offset, size in _items(_ASKED, match[5])
+        for topic, index, offset, size in _parse_items(_ASKED, match[5])
     ]
     return {**match.groupdict(), "topics": topics}
 
 
-def _offset_commit(text: str) -> Json:
+def _parse_offset_commit(text: str) -> Json:
     match = _COMMIT.match(text)
     if match is None or text.count("; GroupGenerationId: ") != 1:
         raise BadStruct("not an offset commit")

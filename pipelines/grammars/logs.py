@@ -1,6 +1,6 @@
 """Facts of the log layer: logs loaded at start, offsets of appends and truncations, leader epochs, the remote tier.
 
-What is said of a log's creation is in `configs`. Offsets of lines are not always those of columns.
+`configs` reads the creation of a log. Offsets in lines may differ from columns by one.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 
 from highwater.pipelines.grammars.grammar import LogIdent
-from highwater.pipelines.grammars.printed import Forms, fields, items
+from highwater.pipelines.grammars.printed import Forms, parse_fields, split_items
 from highwater.pipelines.grammars.record import LineFact, LogRecord
-from highwater.pipelines.grammars.states import topic_fact
+from highwater.pipelines.grammars.states import make_topic_facts
 from highwater.pipelines.grammars.typed import logged, typed
-from highwater.pipelines.grammars.values import i32, i64, match_whole, optional_i64, partition_of, topic_id_of
+from highwater.pipelines.grammars.values import i32, i64, match_whole, optional_i64, parse_partition, parse_topic_id
 
 #: ``Log.toString``; the topic id since 3.0.
 _LOG: Forms = dict.fromkeys(
@@ -25,7 +25,7 @@ _LOG_23 = re.compile(r"Log\((?P<dir>/[^,]*)\)", re.ASCII)
 #: An absolute path: a directory, and the folder of a log in it.
 _PLACE = re.compile(r"((?:/|[A-Za-z]:[\\/])(?:.*[^/\\])?)[/\\]([^/\\]+)")
 
-#: Folders of logs that are no replica any more, or not yet; of a long name only the beginning stands in it.
+#: Folders of former or future replicas. A long name is cut.
 _NO_REPLICA = re.compile(r"(.+)\.[0-9a-f]{32}-(delete|stray|future)", re.ASCII)
 
 _EPOCH_ENTRY = re.compile(r"EpochEntry\(epoch=(-?\d+), startOffset=(-?\d+)\)", re.ASCII)
@@ -34,8 +34,8 @@ _OBJECT = re.compile(r"(?<![\w-])(\d{20})-([\w-]{22})(?![\w-])", re.ASCII)
 _REASON_CHARS_MAX = 500
 
 
-def _place(path: str, partition: tuple[str, int]) -> tuple[str, str | None]:
-    """Return the directory of a log's path, and what it is if it is no replica: delete, stray or future."""
+def _split_path(path: str, partition: tuple[str, int]) -> tuple[str, str | None]:
+    """Return the directory of a log's path, and its kind: delete, stray or future; None for a replica."""
     match = match_whole(_PLACE, path, "place of a log")
     name, folder = f"{partition[0]}-{partition[1]}", match[2]
     no_replica = _NO_REPLICA.fullmatch(folder)
@@ -45,16 +45,16 @@ def _place(path: str, partition: tuple[str, int]) -> tuple[str, str | None]:
 
 
 def loaded(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Return a log's end offset at start, and where it begins on this broker.
+    """Read a log's end offset at start, and its start on this broker.
 
-    The ``highWatermark`` of the line is where a log starts before the checkpoint is read, mostly 0: not kept. A
-    folder that ends in -delete, -stray or -future holds no replica of this broker.
+    The ``highWatermark`` of the line is the value before the checkpoint is read, mostly 0: not kept. A folder that ends
+    in -delete, -stray or -future holds no replica of this broker.
     """
-    log = fields(match[1], _LOG)
-    topic, partition = partition_of(f"{log['topic']}-{log['partition']}")
-    topic_id = topic_id_of(log.get("topicId"))
-    facts = topic_fact(topic, topic_id)
-    directory, no_replica = _place(log["dir"], (topic, partition))
+    log = parse_fields(match[1], _LOG)
+    topic, partition = parse_partition(f"{log['topic']}-{log['partition']}")
+    topic_id = parse_topic_id(log.get("topicId"))
+    facts = make_topic_facts(topic, topic_id)
+    directory, no_replica = _split_path(log["dir"], (topic, partition))
     place = {"topic": topic, "partition": partition, "log_dir": directory}
     if no_replica is None:
         row = {**place, "source": "loaded", "log_end_offset": i64(log["logEndOffset"])}
@@ -68,11 +68,16 @@ def loaded(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[
     return facts
 
 
-def future_log_created(partition: tuple[str, int], path: str) -> tuple[LineFact, ...]:
-    """Return a future log, of a line that names its folder (2.4 and later); nothing of any other."""
+def note_future_log(partition: tuple[str, int], path: str) -> tuple[LineFact, ...]:
+    """Return the fact of a created future log, if a line names its folder (2.4 and later). Empty for other logs."""
     if not path.endswith("-future"):
         return ()
-    row = {"topic": partition[0], "partition": partition[1], "event": "created", "log_dir": _place(path, partition)[0]}
+    row = {
+        "topic": partition[0],
+        "partition": partition[1],
+        "event": "created",
+        "log_dir": _split_path(path, partition)[0],
+    }
     return (LineFact("future_logs", row),)
 
 
@@ -81,9 +86,9 @@ def promoted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tupl
     if "null" in (match["current"], match["future"]):
         return ()
     old = _LOG_23.fullmatch(match["future"])
-    path = old["dir"] if old else fields(match["future"], _LOG)["dir"]
-    topic, partition = partition_of(match["tp"])
-    directory, no_replica = _place(path, (topic, partition))
+    path = old["dir"] if old else parse_fields(match["future"], _LOG)["dir"]
+    topic, partition = parse_partition(match["tp"])
+    directory, no_replica = _split_path(path, (topic, partition))
     if no_replica != "future":
         raise ValueError(f"no future log: {path[:80]}")
     row = {"topic": topic, "partition": partition, "event": "promoted", "log_dir": directory}
@@ -92,8 +97,8 @@ def promoted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tupl
 
 def deleted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read a log deleted from this broker: its topic was deleted, its replica moved, or a move was cancelled."""
-    topic, partition = partition_of(match["tp"])
-    directory, no_replica = _place(match["path"], (topic, partition))
+    topic, partition = parse_partition(match["tp"])
+    directory, no_replica = _split_path(match["path"], (topic, partition))
     if no_replica != "delete":
         raise ValueError(f"not deleted: {match['path'][:80]}")
     row = {"topic": topic, "partition": partition, "role": "stopped", "log_dir": directory}
@@ -121,16 +126,16 @@ _written = typed("appends", source="replica_manager")
 def written(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read a write to the remote tier with its topic id, which the many lines after it do not repeat."""
     (fact,) = _written(match, context, record)
-    topic_id = topic_id_of(match["tp"].rpartition(":")[0] or None)
-    return fact, *topic_fact(fact.row["topic"], topic_id)
+    topic_id = parse_topic_id(match["tp"].rpartition(":")[0] or None)
+    return fact, *make_topic_facts(fact.row["topic"], topic_id)
 
 
-def _epoch_rows(match: re.Match[str], context: LogIdent, action: str, group: int = 1) -> tuple[LineFact, ...]:
+def _make_epoch_rows(match: re.Match[str], context: LogIdent, action: str, group: int = 1) -> tuple[LineFact, ...]:
     """Return rows of ``leader_epochs`` for the entries that a group lists: one, or a collection."""
     topic, partition = context.owner()
     rows = []
     text = match[group]
-    for item in [text] if text.startswith("EpochEntry(") else items(text):
+    for item in [text] if text.startswith("EpochEntry(") else split_items(text):
         entry = match_whole(_EPOCH_ENTRY, item, "epoch entry")
         row = {"topic": topic, "partition": partition, "action": action, "detail": logged(match, context)}
         rows.append(LineFact("leader_epochs", {**row, "leader_epoch": i32(entry[1]), "start_offset": i64(entry[2])}))
@@ -139,22 +144,22 @@ def _epoch_rows(match: re.Match[str], context: LogIdent, action: str, group: int
 
 def epoch_assigned(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read an entry that is appended."""
-    return _epoch_rows(match, context, "assigned")
+    return _make_epoch_rows(match, context, "assigned")
 
 
 def epoch_conflict(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read an entry that replaces others."""
-    return *_epoch_rows(match, context, "truncated", 2), *_epoch_rows(match, context, "assigned")
+    return *_make_epoch_rows(match, context, "truncated", 2), *_make_epoch_rows(match, context, "assigned")
 
 
 def epochs_truncated(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read entries that are dropped."""
-    return _epoch_rows(match, context, "truncated")
+    return _make_epoch_rows(match, context, "truncated")
 
 
 def read_failed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read a failed read. The exception follows the line, unless a layout leaves it out."""
-    topic, partition = partition_of(match["tp"])
+    topic, partition = parse_partition(match["tp"])
     row = {"topic": topic, "partition": partition, "event": "read_failed"}
     _, _, behind = record.message.partition("\n")
     if behind:

@@ -1,7 +1,7 @@
-"""Facts of a leader's partition: end offsets of followers, high watermark, how far a produce has come, who waits.
+"""Facts of a leader's partition: end offsets of followers, high watermark, progress of a produce, waiting operations.
 
-Lines of the purgatory (T3) are the ground truth that the replay is judged by. None of them names its request: an
-operation is known by its partition and the offset that it waits for.
+Lines of the purgatory (T3) are the ground truth for the replay. They do not name their request: an operation is
+identified by its partition and the offset that it waits for.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from highwater.pipelines.grammars.grammar import LogIdent
-from highwater.pipelines.grammars.printed import items
+from highwater.pipelines.grammars.printed import split_items
 from highwater.pipelines.grammars.record import LineFact, LogRecord
 from highwater.pipelines.grammars.typed import typed
 from highwater.pipelines.grammars.values import OFFSET, i32, i64, match_whole, optional_i64
@@ -17,17 +17,17 @@ from highwater.pipelines.grammars.values import OFFSET, i32, i64, match_whole, o
 #: ``replica 1: (offset=5 segment=[0:12])`` where an end offset is printed whole, ``broker 1: 5`` where it is a number.
 _REPLICA_OFFSET = re.compile(rf"(?:replica|broker) (\d+): (?:{OFFSET}|(-?\d+))", re.ASCII)
 
-#: Up to 1.1, without the replicas' ids: of no use.
+#: End offsets up to 1.1, without the replicas' ids: unusable.
 _BARE_OFFSETS = re.compile(rf"{OFFSET}(?:,{OFFSET})*", re.ASCII)
 _ASKING_REPLICA = re.compile(r"replicaId=(-?\d+)", re.ASCII)
 
 
-def _replicas(text: str) -> list[dict[str, int]]:
+def _parse_replicas(text: str) -> list[dict[str, int]]:
     """Return replicas with their log end offsets, -1 where unknown, of ``replica 2: (offset=-1 ...), broker 1: 5``."""
     if _BARE_OFFSETS.fullmatch(text):
         return []
     replicas = []
-    for item in items(text):
+    for item in split_items(text):
         match = match_whole(_REPLICA_OFFSET, item, "replica with its offset")
         replicas.append({"replica_id": i32(match[1]), "log_end_offset": i64(match[2] or match[3])})
     return replicas
@@ -38,7 +38,7 @@ def skipped(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple
 
     Up to 2.3 the line also shows the old high watermark, which is the one that stays.
     """
-    replicas = _replicas(match["ends"])
+    replicas = _parse_replicas(match["ends"])
     local = next((r["log_end_offset"] for r in replicas if r["replica_id"] == context.node), None)
     topic, partition = context.owner()
     row = {
@@ -51,13 +51,13 @@ def skipped(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple
 
 
 def acked(match: re.Match[str], context: LogIdent) -> list[dict[str, int]]:
-    """Return replicas of the ISR that have what a produce waits for."""
-    return _replicas(match["acked"])
+    """Return the replicas of the ISR that have the records of a produce."""
+    return _parse_replicas(match["acked"])
 
 
 def awaiting(match: re.Match[str], context: LogIdent) -> list[dict[str, int]]:
-    """Return replicas of the ISR that do not have it."""
-    return _replicas(match["awaiting"])
+    """Return the replicas of the ISR that lack the records of a produce."""
+    return _parse_replicas(match["awaiting"])
 
 
 def received(match: re.Match[str], context: LogIdent) -> list[dict[str, int | None]]:
@@ -76,6 +76,6 @@ def unblocked(match: re.Match[str], context: LogIdent, record: LogRecord) -> tup
 
 
 def reason(match: re.Match[str], context: LogIdent) -> str:
-    """Return why a fetch is answered early, and the replica that asks where it is named."""
+    """Return the reason of an early answer to a fetch, and the replica if it is named."""
     replica = _ASKING_REPLICA.search(match["operation"])
     return (match["detail"].strip(" ,") + ("" if replica is None else f" (replicaId={replica[1]})"))[:500]

@@ -1,8 +1,7 @@
 """Objects and collections as Java and Scala print them, read wholly or not at all.
 
-A ``toString`` is one text in which every value has its place. So a reader takes all of it, in the order in which a
-release prints it, or raises ValueError: what is left over could be the rest of a value (``isr=1,3`` was once read as
-``isr=1``).
+In a ``toString`` every value has its place. So a reader consumes all of it, in the order of a release, or raises
+ValueError: a rest could belong to a value (``isr=1,3`` was once read as ``isr=1``).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from highwater.pipelines.grammars.values import (
     ints,
     match_whole,
     optional_i32,
-    partition_of,
+    parse_partition,
 )
 
 _PARTITION = re.compile(PARTITION, re.ASCII)
@@ -52,7 +51,7 @@ STATES: Forms = {
     ),
 }
 
-#: What a leader asks for and what it had (``kafka.cluster.PartitionState``, ``org.apache.kafka.server.partition``).
+#: Proposed and previous state of a leader (``kafka.cluster.PartitionState``, ``org.apache.kafka.server.partition``).
 PENDING: Forms = {
     "PendingExpandIsr": (
         "isr newInSyncReplicaId( sentLeaderAndIsr( leaderRecoveryState)?)?|"
@@ -108,14 +107,14 @@ def split(text: str, separator: str = ", ") -> list[str]:
     return parts
 
 
-def items(text: str) -> list[str]:
+def split_items(text: str) -> list[str]:
     """Return elements of a printed collection: ``List(a, b)``, ``[a, b]``, or bare, without blanks: ``a,b``."""
     name, bracket, inside = text.partition("(")
     if bracket and text.endswith(")") and name in COLLECTION_NAMES:
-        return _elements(inside[:-1])
+        return _split_elements(inside[:-1])
     if text.startswith("[") and text.endswith("]"):
         try:
-            return _elements(text[1:-1])
+            return _split_elements(text[1:-1])
         except ValueError:
             pass  # bare pairs: [a,0],[b,1]
     if " " in text:
@@ -123,14 +122,18 @@ def items(text: str) -> list[str]:
     return split(text, ",")
 
 
-def _elements(inside: str) -> list[str]:
+def _split_elements(inside: str) -> list[str]:
     """Return the elements. Java and Scala print a blank after a comma, ``mkString(",")`` does not."""
     parts = split(inside)
     return parts if len(parts) > 1 else split(inside, ",")
 
 
-def mapping(text: str, arrow: str) -> dict[str, str]:
-    """Return entries of a printed map: ``{k=v, k=v}``, ``Map(k -> v)``; arrow: the sign between the two."""
+def parse_mapping(text: str, arrow: str) -> dict[str, str]:
+    """Return the entries of a printed map: ``{k=v, k=v}``, ``Map(k -> v)``.
+
+    Args:
+        arrow: sign between key and value.
+    """
     match = match_whole(_MAP, text, "map")
     entries: dict[str, str] = {}
     for entry in split(match[1] or match[2] or ""):
@@ -141,21 +144,20 @@ def mapping(text: str, arrow: str) -> dict[str, str]:
     return entries
 
 
-def partitions(text: str) -> list[tuple[str, int]]:
+def parse_partitions(text: str) -> list[tuple[str, int]]:
     """Return partitions of a printed collection, none of them twice."""
-    names = [text] if _PARTITION.fullmatch(text) else items(text)
-    listed = [partition_of(match_whole(_PARTITION, name, "partition")[0]) for name in names]
+    names = [text] if _PARTITION.fullmatch(text) else split_items(text)
+    listed = [parse_partition(match_whole(_PARTITION, name, "partition")[0]) for name in names]
     if len(set(listed)) != len(listed):
         raise ValueError(f"a partition twice: {text[:80]}")
     return listed
 
 
-def fields(text: str, forms: Forms) -> dict[str, str]:
-    """Return values of ``Name(key=value, key=value)`` by key; a Java record has ``[..]``.
+def parse_fields(text: str, forms: Forms) -> dict[str, str]:
+    """Return the values of ``Name(key=value, key=value)`` by key; a Java record has ``[..]``.
 
     Raises:
-        ValueError: if the name is none of the forms', or the keys are in no form of that name: none missing, none
-            left over, in that order.
+        ValueError: `forms` has no such name, or its form has other keys or another order.
     """
     object_ = match_whole(_OBJECT, text, "object")
     name = object_["name"]
@@ -170,17 +172,17 @@ def fields(text: str, forms: Forms) -> dict[str, str]:
     return values
 
 
-def isr_of(state: Mapping[str, str]) -> list[int]:
+def parse_isr(state: Mapping[str, str]) -> list[int]:
     """Return ISR of a state's fields: ``isr``, or ``isrWithBrokerEpoch`` since 3.5."""
     listed = state.get("isrWithBrokerEpoch")
     if listed is None:
         return ints(state["isr"])
-    ids = [i32(fields(item, BROKER_STATE)["brokerId"]) for item in items(listed)]
+    ids = [i32(parse_fields(item, BROKER_STATE)["brokerId"]) for item in split_items(listed)]
     if len(set(ids)) != len(ids):
         raise ValueError(f"a replica twice: {listed[:80]}")
     return ids
 
 
-def version_of(state: Mapping[str, str]) -> int | None:
+def parse_partition_epoch(state: Mapping[str, str]) -> int | None:
     """Return the partition epoch of a state's fields, called ``zkVersion`` before."""
     return optional_i32(state.get("partitionEpoch", state.get("zkVersion")))

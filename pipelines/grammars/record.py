@@ -1,4 +1,4 @@
-"""What a grammar is given and what it answers: the interface between the parse stage and the grammars.
+"""Input and output of a grammar: the interface between the parse stage and the grammars.
 
 Pure: no Spark, no I/O. A grammar is a function ``(Record) -> Parsed``.
 """
@@ -35,7 +35,7 @@ class LineFact(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """What became of a record."""
+    """Result of parsing a record."""
 
     template: str  #: id of the grammar's template (``server.isr_shrink``); for an unparsed record its masked text
     outcome: str  #: `TYPED` (facts follow), `KNOWN` (carries nothing for the audit) or `UNPARSED`

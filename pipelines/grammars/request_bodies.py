@@ -1,4 +1,4 @@
-"""Partitions that the bodies of single APIs name: one reader per API, for requests that are kept at header level.
+"""Partitions in the bodies of single APIs: one reader per API, for requests without a table of their own.
 
 Source: the message definitions of Kafka's clients (``clients/src/main/resources/common/message``).
 """
@@ -14,10 +14,10 @@ from highwater.pipelines.grammars.body_shapes import Body, Json
 from highwater.pipelines.grammars.coordinator_bodies import (
     SHARE_APIS,
     SHARE_STATE_APIS,
-    added_partitions,
-    answers_of,
-    share_states,
-    shared_partitions,
+    list_added_partitions,
+    list_share_states,
+    list_shared_partitions,
+    match_answers,
 )
 from highwater.pipelines.grammars.values import ZERO_TOPIC_ID
 from highwater.schemas.topics import METADATA_TOPIC, METADATA_TOPIC_ID
@@ -25,11 +25,11 @@ from highwater.schemas.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 _WELL_KNOWN_TOPICS: Final = {METADATA_TOPIC_ID: METADATA_TOPIC}
 
 
-def topic_names(name: str | None, topic_id: str | None) -> tuple[str | None, str | None]:
-    """Name and id of a topic of which a body has at least one, where they say something.
+def resolve_topic(name: str | None, topic_id: str | None) -> tuple[str | None, str | None]:
+    """Return the name and id of a topic; None for a missing one. A body has at least one of them.
 
     Raises:
-        ValueError: if it has neither name nor id.
+        ValueError: both are missing.
     """
     if not name:
         if topic_id is None:
@@ -38,7 +38,7 @@ def topic_names(name: str | None, topic_id: str | None) -> tuple[str | None, str
     return name, None if topic_id == ZERO_TOPIC_ID else topic_id
 
 
-def error_codes(node: Any) -> Iterable[int]:
+def list_error_codes(node: Any) -> Iterable[int]:
     """Return every ``errorCode`` below a node at any depth; AddPartitionsToTxn has ``partitionErrorCode``."""
     if isinstance(node, Struct):
         for name in node.__struct_fields__:
@@ -46,13 +46,13 @@ def error_codes(node: Any) -> Iterable[int]:
             if name in ("errorCode", "partitionErrorCode"):
                 yield value
             else:
-                yield from error_codes(value)
+                yield from list_error_codes(value)
     elif isinstance(node, list):
         for value in node:
-            yield from error_codes(value)
+            yield from list_error_codes(value)
 
 
-def _write_txn_markers(request: Body, response: Body | None) -> Iterable[Json]:
+def _list_txn_markers(request: Body, response: Body | None) -> Iterable[Json]:
     errors = {
         (marker.producerId, topic.name, entry.partitionIndex): entry.errorCode
         for marker in (response.markers if response is not None else ())
@@ -65,7 +65,7 @@ def _write_txn_markers(request: Body, response: Body | None) -> Iterable[Json]:
         for topic in marker.topics
         for partition in topic.partitionIndexes
     }
-    codes = answers_of(list(asked), errors)
+    codes = match_answers(list(asked), errors)
     for ((producer_id, topic, partition), committed), code in zip(asked.items(), codes, strict=True):
         yield {
             "topic": topic,
@@ -76,14 +76,14 @@ def _write_txn_markers(request: Body, response: Body | None) -> Iterable[Json]:
         }
 
 
-def _offset_for_leader_epoch(request: Body, response: Body | None) -> Iterable[Json]:
+def _list_epoch_ends(request: Body, response: Body | None) -> Iterable[Json]:
     answered = {
         (topic.topic, entry.partition): entry
         for topic in (response.topics if response is not None else ())
         for entry in topic.partitions
     }
     asked = [(topic.topic, entry) for topic in request.topics for entry in topic.partitions]
-    answers = answers_of([(topic, entry.partition) for topic, entry in asked], answered)
+    answers = match_answers([(topic, entry.partition) for topic, entry in asked], answered)
     for (topic, entry), answer in zip(asked, answers, strict=True):
         yield {
             "topic": topic,
@@ -94,19 +94,19 @@ def _offset_for_leader_epoch(request: Body, response: Body | None) -> Iterable[J
         }
 
 
-def _alter_partition(request: Body, response: Body | None) -> Iterable[Json]:
+def _list_isr_changes(request: Body, response: Body | None) -> Iterable[Json]:
     errors = {
         (topic.topicId or topic.topicName, entry.partitionIndex): entry.errorCode
         for topic in (response.topics if response is not None else ())
         for entry in topic.partitions
     }
     asked = [(topic, entry) for topic in request.topics for entry in topic.partitions]
-    codes = answers_of([(topic.topicId or topic.topicName, entry.partitionIndex) for topic, entry in asked], errors)
+    codes = match_answers([(topic.topicId or topic.topicName, entry.partitionIndex) for topic, entry in asked], errors)
     failed = response.errorCode if response is not None else None
     if failed and errors:
         raise ValueError("partitions were answered though the request failed")
     for (topic, entry), code in zip(asked, codes, strict=True):
-        name, topic_id = topic_names(topic.topicName, topic.topicId)
+        name, topic_id = resolve_topic(topic.topicName, topic.topicId)
         yield {
             "topic": name,
             "topic_id": topic_id,
@@ -118,7 +118,7 @@ def _alter_partition(request: Body, response: Body | None) -> Iterable[Json]:
         }
 
 
-def _leader_and_isr(request: Body, response: Body | None) -> Iterable[Json]:
+def _list_states(request: Body, response: Body | None) -> Iterable[Json]:
     errors: dict[tuple[str | None, int], int] = {}
     if response is not None:  # by topic id since version 5; before, each error names its topic
         errors = {
@@ -133,7 +133,7 @@ def _leader_and_isr(request: Body, response: Body | None) -> Iterable[Json]:
         named += [(topic.topicName, topic_id, state) for state in topic.partitionStates]
     keys = [(topic_id or name, state.partitionIndex) for name, topic_id, state in named]
     otherwise = response.errorCode if response is not None else None
-    for (name, topic_id, state), code in zip(named, answers_of(keys, errors, otherwise), strict=True):
+    for (name, topic_id, state), code in zip(named, match_answers(keys, errors, otherwise), strict=True):
         yield {
             "topic": name,
             "topic_id": topic_id,
@@ -145,7 +145,7 @@ def _leader_and_isr(request: Body, response: Body | None) -> Iterable[Json]:
         }
 
 
-def _stop_replica(request: Body, response: Body | None) -> Iterable[Json]:
+def _list_stopped(request: Body, response: Body | None) -> Iterable[Json]:
     errors: Mapping[Any, int] = {
         (entry.topicName, entry.partitionIndex): entry.errorCode
         for entry in (response.partitionErrors if response is not None else ())
@@ -155,22 +155,22 @@ def _stop_replica(request: Body, response: Body | None) -> Iterable[Json]:
         for topic in request.topicStates or ()
         for state in topic.partitionStates
     ]
-    # Up to version 2 there is no leader epoch, and a partition stands beside or below its topic.
+    # Up to version 2 there are no leader epochs, and topics are listed per partition or with their partitions.
     states += [(entry.topicName, entry.partitionIndex, None) for entry in request.ungroupedPartitions or ()]
     states += [(topic.name, partition, None) for topic in request.topics or () for partition in topic.partitionIndexes]
-    codes = answers_of([(topic, partition) for topic, partition, _ in states], errors)
+    codes = match_answers([(topic, partition) for topic, partition, _ in states], errors)
     for (topic, partition, leader_epoch), code in zip(states, codes, strict=True):
         yield {"topic": topic, "partition": partition, "error_code": code, "leader_epoch": leader_epoch}
 
 
 PARTITIONS: Final[dict[str, Callable[[Body, Body | None], Iterable[Json]]]] = {
-    "WRITE_TXN_MARKERS": _write_txn_markers,
-    "OFFSET_FOR_LEADER_EPOCH": _offset_for_leader_epoch,
-    "ALTER_PARTITION": _alter_partition,
-    "ALTER_ISR": _alter_partition,
-    "LEADER_AND_ISR": _leader_and_isr,
-    "STOP_REPLICA": _stop_replica,
-    "ADD_PARTITIONS_TO_TXN": added_partitions,
-    **dict.fromkeys(SHARE_STATE_APIS, share_states),
-    **dict.fromkeys(SHARE_APIS, shared_partitions),
+    "WRITE_TXN_MARKERS": _list_txn_markers,
+    "OFFSET_FOR_LEADER_EPOCH": _list_epoch_ends,
+    "ALTER_PARTITION": _list_isr_changes,
+    "ALTER_ISR": _list_isr_changes,
+    "LEADER_AND_ISR": _list_states,
+    "STOP_REPLICA": _list_stopped,
+    "ADD_PARTITIONS_TO_TXN": list_added_partitions,
+    **dict.fromkeys(SHARE_STATE_APIS, list_share_states),
+    **dict.fromkeys(SHARE_APIS, list_shared_partitions),
 }

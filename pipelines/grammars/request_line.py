@@ -1,4 +1,4 @@
-"""A completed request as a line says it, in either form, and how the JSON form is read.
+"""A completed request of a line, in either form, and the reader of the JSON form.
 
 Source: ``RequestConvertToJson`` (KIP-673, KAFKA-10525).
 """
@@ -13,7 +13,7 @@ from msgspec.json import Decoder, Encoder
 
 from highwater.pipelines.grammars.body_shapes import READ_APIS, REQUEST, RESPONSE, Body, Integer, read_body
 
-#: ``ApiKeys`` of 2.7, by number. Names that changed are those of later versions: GROUP_COORDINATOR,
+#: ``ApiKeys`` of 2.7, by number. Changed names are as in later versions: GROUP_COORDINATOR,
 #: UPDATE_METADATA_KEY and CONTROLLED_SHUTDOWN_KEY were never printed, their numbers were.
 _NAMES: Final = (
     "PRODUCE FETCH LIST_OFFSETS METADATA LEADER_AND_ISR STOP_REPLICA UPDATE_METADATA CONTROLLED_SHUTDOWN "
@@ -44,7 +44,7 @@ _NO_RESPONSE: Final = (b'""', b"null", b"{}")
 
 
 class _Named(Struct, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
-    """What has names as JSON has them."""
+    """Base of Structs with the names of JSON."""
 
 
 class Header(_Named, kw_only=True, gc=False):
@@ -79,7 +79,7 @@ class RequestLine(_Named, kw_only=True):
 
 
 class _Printed(RequestLine, kw_only=True):
-    """A line in JSON form, its bodies as printed, and fields of which nothing is kept."""
+    """A line in JSON form, its bodies as printed, and fields that are not kept."""
 
     request: Raw
     response: Raw
@@ -94,11 +94,10 @@ _ENCODER: Final = Encoder()
 
 
 def read_json(text: str) -> tuple[RequestLine, str]:
-    """Return a line in JSON form, without ``Completed request:``, and its bodies as printed; no text for PRODUCE and
-    FETCH.
+    """Return a line in JSON form, without ``Completed request:``, and its bodies as printed, but for PRODUCE and FETCH.
 
     Raises:
-        ValueError, msgspec.DecodeError among them: it is not what its version prints.
+        ValueError, msgspec.DecodeError among them: its version does not print this.
     """
     line: RequestLine = _DECODER.decode(text)
     header = line.request_header
@@ -120,22 +119,22 @@ def read_json(text: str) -> tuple[RequestLine, str]:
 
 
 def _is_name(api: str, number: int) -> bool:
-    """Return whether an API has this number; of one that is not read any may."""
+    """Return True if an API has this number. An API that is not read may have any unused number."""
     if api in _LATER_NUMBERS:
         return _LATER_NUMBERS[api] == number
     return api == API_NAMES[number] if 0 <= number < len(API_NAMES) else api not in READ_APIS
 
 
 def _require_once_each(text: str, line: RequestLine) -> None:
-    """Raise ValueError if a key stands twice in one place: of those the last was taken.
+    """Raise ValueError if an object has a key twice: decoders keep only the last one.
 
-    Encoded again, a line has as many colons as it has if no key was left out: texts keep theirs, unless a text is
-    written with escapes.
+    A re-encoded line has as many colons as the line itself if no key was left out: texts keep theirs, except with
+    escapes.
     """
     if text.count(":") != _ENCODER.encode(line).count(b":") or "\\" in text:
-        json.loads(text, object_pairs_hook=_once_each)
+        json.loads(text, object_pairs_hook=_require_unique)
 
 
-def _once_each(pairs: list[tuple[str, Any]]) -> None:
+def _require_unique(pairs: list[tuple[str, Any]]) -> None:
     if len(dict(pairs)) < len(pairs):
         raise ValueError("a key twice")

@@ -1,7 +1,7 @@
 """Grammar of the request log: ``Completed request:{json}`` at DEBUG since 2.8, a text before (`request_text`).
 
-Source: ``RequestChannel.Request.updateRequestMetrics`` and ``RequestConvertToJson`` (KIP-673, KAFKA-10525).
-The text form is read into the shape of the JSON form, so that everything after holds for both.
+Source: ``RequestChannel.Request.updateRequestMetrics`` and ``RequestConvertToJson`` (KIP-673, KAFKA-10525). The text
+form is read into the shape of the JSON form, so later code handles both.
 
 A line is written when a request *ends*; its four inner instants are computed back from the line's time:
 
@@ -23,7 +23,7 @@ from highwater.pipelines.base.json_text import loads
 from highwater.pipelines.grammars.body_shapes import READ_APIS, Body
 from highwater.pipelines.grammars.coordinator_bodies import COLUMNS
 from highwater.pipelines.grammars.record import BAD_VALUE, KNOWN, TYPED, UNPARSED, LineFact, LogRecord, Parsed
-from highwater.pipelines.grammars.request_bodies import PARTITIONS, error_codes, topic_names
+from highwater.pipelines.grammars.request_bodies import PARTITIONS, list_error_codes, resolve_topic
 from highwater.pipelines.grammars.request_line import RequestLine, read_json
 from highwater.pipelines.grammars.request_text import UnreadableText, read_completed
 from highwater.schemas.silver import FETCH_REQUESTS, PRODUCE_REQUESTS, REPLICA_FETCHES, REQUEST_HEADER
@@ -50,9 +50,9 @@ _WITHOUT_BODY: Final = (
 _NO_BODY: Final = frozenset(_WITHOUT_BODY.split())
 
 
-#: What reading raises where a line is not what its version prints.
+#: Exceptions for a line that its version does not print.
 _UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
-#: How msgspec names a value of another type. A body with a number that is no integer is none of its version.
+#: How msgspec names a value of another type. A body with a fraction does not match its version.
 _WRONG_TYPE: Final = re.compile(r"Expected `(?:int|str|bool|float)[^`]*`(?!, got `float`)").match
 #: Times of a line, in milliseconds: columns, too.
 _TIMES: Final = (
@@ -60,12 +60,12 @@ _TIMES: Final = (
     *("response_queue_time_ms", "send_time_ms"),
 )
 _times: Final = attrgetter(*_TIMES)
-#: No request takes longer: what bounds its wait, and its client's patience, is 32 bits of milliseconds.
+#: Longest possible request: waits and client timeouts have 32 bits of milliseconds.
 DURATION_MS_MAX: Final = 2**31 - 1
 #: Threads race for the instants of one request; 1.2 ms is the most that was seen.
 _RACE_MS: Final = 1_000
 
-#: Columns of a row, and what stands in its lists.
+#: Columns of a row, and fields of its lists.
 Header: Final = row_type("Header", REQUEST_HEADER)
 ProduceRequest: Final = row_type("ProduceRequest", fact_columns(PRODUCE_REQUESTS))
 ProducedPartition: Final = row_type("ProducedPartition", entry_columns(PRODUCE_REQUESTS, "partitions"))
@@ -101,11 +101,11 @@ def parse_request(record: LogRecord) -> Parsed:
     """Read one record of ``kafka.request.logger``.
 
     Returns:
-        `TYPED` with one ``produce_requests``, ``fetch_requests`` or ``requests`` row (for a follower's fetch also
-        one ``replica_fetches`` row per partition that the request or the response lists, and ``topics`` rows where a
-        response names topics and ids), `KNOWN` for the logger's other lines, `UNPARSED` for a completion line that
-        cannot be read, with reason ``bad_json``, or one of `UnreadableText` for the text form; ``bad_value`` where a
-        field is not of its type, ``out_of_range`` where a number is none that Kafka has.
+        `TYPED` with one ``produce_requests``, ``fetch_requests`` or ``requests`` row (for a follower's fetch also one
+        ``replica_fetches`` row per partition that the request or the response lists, and ``topics`` rows where a
+        response names topics and ids), `KNOWN` for the logger's other lines, `UNPARSED` for an unreadable completion
+        line. Its reason is ``bad_json``, or one of `UnreadableText` for the text form; ``bad_value`` for a field of
+        another type, ``out_of_range`` for a number that Kafka cannot have logged.
     """
     message = record.message
     if not message.startswith(_COMPLETED):
@@ -118,10 +118,10 @@ def parse_request(record: LogRecord) -> Parsed:
     template, reason = ("request.completed", "bad_json") if is_json else ("request.completed_text", "bad_struct")
     try:
         line, printed = loads(text, read_json) if is_json else read_completed(text)
-        header = _header(line, record.time_us)
+        header = _make_header(line, record.time_us)
         api = header.api
         build = _BUILDERS.get(api)
-        facts = tuple(build(line, header) if build else _other(line, header, printed))
+        facts = tuple(build(line, header) if build else _read_other(line, header, printed))
         return Parsed(f"request.{api.lower()}", TYPED, facts)
     except OutOfRange as problem:
         return Parsed(template, UNPARSED, reason=OUT_OF_RANGE, problem=str(problem))
@@ -133,16 +133,16 @@ def parse_request(record: LogRecord) -> Parsed:
         return Parsed(template, UNPARSED, reason=reason, problem=f"{type(problem).__name__}: {problem}")
 
 
-def _micros(milliseconds: float) -> int:
+def _convert_micros(milliseconds: float) -> int:
     return round(milliseconds * 1000)
 
 
-def _header(line: RequestLine, time_us: int) -> Any:
-    """Return columns of every request, a `Header`.
+def _make_header(line: RequestLine, time_us: int) -> Any:
+    """Return the columns of every request, a `Header`.
 
     Raises:
-        OutOfRange: a time is negative or longer than any (``RequestChannel`` cuts off at 0; timeouts and waits are 32
-            bits of milliseconds), or those that pass until a request is done are longer than all of it.
+        OutOfRange: a time is negative or too long (``RequestChannel`` cuts off at 0; timeouts and waits are 32 bits of
+            milliseconds), or the parts are longer than the total.
     """
     head = line.request_header
     times = _times(line)
@@ -153,9 +153,9 @@ def _header(line: RequestLine, time_us: int) -> Any:
         raise OutOfRange(f"{name} {milliseconds:g}")
     if line.request_queue_time_ms + line.local_time_ms + line.remote_time_ms > line.total_time_ms + _RACE_MS:
         raise OutOfRange(f"total_time_ms {line.total_time_ms:g} is less than its parts")
-    arrival = time_us - _micros(line.total_time_ms)
-    dequeued = arrival + _micros(line.request_queue_time_ms)
-    handled = dequeued + _micros(line.local_time_ms)
+    arrival = time_us - _convert_micros(line.total_time_ms)
+    dequeued = arrival + _convert_micros(line.request_queue_time_ms)
+    handled = dequeued + _convert_micros(line.local_time_ms)
     return Header(
         head.request_api_key_name,
         head.request_api_version,
@@ -167,12 +167,12 @@ def _header(line: RequestLine, time_us: int) -> Any:
         arrival,
         dequeued,
         handled,
-        handled + _micros(line.remote_time_ms),
+        handled + _convert_micros(line.remote_time_ms),
         *times,
     )
 
 
-def _produce(line: RequestLine, header: Any) -> Iterable[LineFact]:
+def _read_produce(line: RequestLine, header: Any) -> Iterable[LineFact]:
     request, response = line.request, line.response
     answers: dict[tuple[str, int], Body] = {}
     if response is not None:
@@ -188,7 +188,7 @@ def _produce(line: RequestLine, header: Any) -> Iterable[LineFact]:
             raise ValueError("a produce answers all its partitions, and no others")
     partitions = []
     for topic in request.topicData:
-        name, topic_id = topic_names(topic.name, topic.topicId)
+        name, topic_id = resolve_topic(topic.name, topic.topicId)
         for data in topic.partitionData:
             answer = answers.get((topic.name or topic.topicId, data.index))
             outcome = _produce_answer(answer) if answer else _NOT_PRODUCED
@@ -199,23 +199,23 @@ def _produce(line: RequestLine, header: Any) -> Iterable[LineFact]:
     yield LineFact("produce_requests", row)
 
 
-def _fetch(line: RequestLine, header: Any) -> Iterable[LineFact]:
+def _read_fetch(line: RequestLine, header: Any) -> Iterable[LineFact]:
     request, response = line.request, line.response
-    # Since version 15 (KIP-903) the replica id stands in replicaState; consumers leave both out.
+    # Since version 15 (KIP-903) the replica id is in replicaState; consumers leave both out.
     replica_id = request.replicaId if request.replicaState is None else request.replicaState.replicaId
     replica_id = -1 if replica_id is None else replica_id
     partitions = []
     for topic in request.topics:
-        name, topic_id = topic_names(topic.topic, topic.topicId)
+        name, topic_id = resolve_topic(topic.topic, topic.topicId)
         partitions += [AskedPartition(name, topic_id, *_fetch_position(entry)) for entry in topic.partitions]
     forgotten = []
     for topic in request.forgottenTopicsData or ():
-        name, topic_id = topic_names(topic.topic, topic.topicId)
+        name, topic_id = resolve_topic(topic.topic, topic.topicId)
         forgotten += [ForgottenPartition(name, topic_id, partition) for partition in topic.partitions]
     responses = []
     for topic in response.responses if response is not None else ():
-        name, topic_id = topic_names(topic.topic, topic.topicId)
-        responses += [_fetched(name, topic_id, entry) for entry in topic.partitions]
+        name, topic_id = resolve_topic(topic.topic, topic.topicId)
+        responses += [_make_answered(name, topic_id, entry) for entry in topic.partitions]
     yield LineFact(
         "fetch_requests",
         FetchRequest(
@@ -231,24 +231,25 @@ def _fetch(line: RequestLine, header: Any) -> Iterable[LineFact]:
         ),
     )
     if replica_id >= 0:
-        yield from _replica_fetches(header, request, response, replica_id, partitions, responses)
+        yield from _list_replica_fetches(header, request, response, replica_id, partitions, responses)
 
 
-def _fetched(name: str | None, topic_id: str | None, entry: Body) -> Any:
+def _make_answered(name: str | None, topic_id: str | None, entry: Body) -> Any:
     diverging = entry.divergingEpoch
     diverges_at = (diverging.epoch, diverging.endOffset) if diverging else (None, None)
     return AnsweredPartition(name, topic_id, *_fetch_answer(entry), *diverges_at)
 
 
-def _replica_fetches(
+def _list_replica_fetches(
     header: Any, request: Body, response: Body | None, replica_id: int, partitions: list[Any], responses: list[Any]
 ) -> Iterable[LineFact]:
     """Return one row per partition that the follower's request or the leader's response lists.
 
-    An incremental session (KIP-227) leaves out what did not change, on either side: a partition that only the
-    response lists got records at the offset that the session already knew. Before 1.0 the log has no response, and
-    no row an error code.
+    An incremental session (KIP-227) leaves out unchanged partitions, on either side: a partition that only the response
+    lists got records at the offset that the session already knew. Before 1.0 the log has no response, so the error code
+    is null.
     """
+    sent_ms = header.throttle_time_ms + header.response_queue_time_ms + header.send_time_ms
     fetch = (
         (response.sessionId if response is not None else None) or request.sessionId,
         request.sessionEpoch,
@@ -258,7 +259,7 @@ def _replica_fetches(
         header.dequeued_time,
         header.handled_time,
         header.completed_time,
-        header.completed_time + _micros(header.throttle_time_ms + header.response_queue_time_ms + header.send_time_ms),
+        header.completed_time + _convert_micros(sent_ms),
     )
     answers = {(answer.topic_id or answer.topic, answer.partition): answer for answer in responses}
     failed = (response.errorCode or 0) if response is not None else None
@@ -289,12 +290,12 @@ def _answer(answer: Any) -> tuple[int | None, ...]:
     return answer.high_watermark, stable_offset, answer.size_bytes, *diverges_at
 
 
-def _other(line: RequestLine, header: Any, printed: str) -> Iterable[LineFact]:
+def _read_other(line: RequestLine, header: Any, printed: str) -> Iterable[LineFact]:
     api, request, response = header.api, line.request, line.response
     row = {
         **header._asdict(),
         "is_forwarded": line.is_forwarded,
-        "error_codes": sorted(set(error_codes(response))) if response is not None and api in READ_APIS else None,
+        "error_codes": sorted(set(list_error_codes(response))) if response is not None and api in READ_APIS else None,
         "partitions": list(PARTITIONS[api](request, response)) if api in PARTITIONS else [],
         "body": None if api in _NO_BODY or api in PARTITIONS else printed[:_BODY_CHARS_MAX],
     }
@@ -303,8 +304,11 @@ def _other(line: RequestLine, header: Any, printed: str) -> Iterable[LineFact]:
     yield LineFact("requests", row)
     if response is not None and api in ("METADATA", "CREATE_TOPICS"):
         for topic in response.topics:
-            if topic.name and topic.topicId and topic_names(topic.name, topic.topicId)[1]:
+            if topic.name and topic.topicId and resolve_topic(topic.name, topic.topicId)[1]:
                 yield LineFact("topics", {"topic": topic.name, "topic_id": topic.topicId})
 
 
-_BUILDERS: Final[dict[str, Callable[[RequestLine, Any], Iterable[LineFact]]]] = {"PRODUCE": _produce, "FETCH": _fetch}
+_BUILDERS: Final[dict[str, Callable[[RequestLine, Any], Iterable[LineFact]]]] = {
+    "PRODUCE": _read_produce,
+    "FETCH": _read_fetch,
+}

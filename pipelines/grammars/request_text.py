@@ -6,8 +6,8 @@ The header is a struct with the API's number up to 0.11, ``RequestHeader(apiKey=
 prints the response; before 0.11 some or all requests are described by their own class (`legacy_text`). A response that
 was never sent (acks=0) is empty.
 
-Client ids, group ids and the like are printed as they are. So a line is taken apart at marks that can stand in it
-once, and refused if one stands there twice.
+Client ids, group ids and the like are printed without quotes. So a line is split at unique marks, and rejected if a
+mark occurs twice.
 
 Source: ``RequestChannel.Request.updateRequestMetrics``, ``RequestHeader.toString``, ``Struct.toString``.
 """
@@ -25,7 +25,7 @@ from highwater.pipelines.grammars.text_bodies import BadStruct, is_read, read_pr
 Json = dict[str, Any]
 
 _KNOWN_NAMES: Final = frozenset(API_NAMES)
-#: Name that a number had in some versions, by what it is called since.
+#: Later names of APIs, by their former names.
 _FORMER_NAMES: Final = {"ELECT_PREFERRED_LEADERS": "ELECT_LEADERS"}
 
 _CLASS_HEADER: Final = re.compile(
@@ -39,7 +39,7 @@ _RESPONSE: Final = "},response:"
 #: Java prints doubles; 0.11 formats them with the separator of the broker's locale.
 _MS: Final = r"(\d+(?:[.,]\d+)?(?:E-?\d+)?)"
 _FRACTION: Final = re.compile(r"[.,]").search
-#: A principal's commas are those of a distinguished name.
+#: A principal. Its commas separate the parts of a distinguished name.
 _PRINCIPAL: Final = r"((?:(?!listener:)[^,\\]|\\.|,(?=\s?[\w.]+=))*)"
 _TIMES: Final = re.compile(
     rf" from (connection|client) ([^;]+);totalTime:{_MS},requestQueueTime:{_MS},localTime:{_MS},remoteTime:{_MS}"
@@ -64,21 +64,20 @@ class UnreadableText(ValueError):
 
 
 def read_completed(text: str) -> tuple[RequestLine, str]:
-    """Return a completion line, without ``Completed request:``, and its bodies as printed; no text for PRODUCE and
-    FETCH.
+    """Return a completion line, without ``Completed request:``, and its bodies as printed; empty for PRODUCE and FETCH.
 
     Raises:
-        UnreadableText: if the line is cut, or its parts cannot be told apart.
+        UnreadableText: the line is cut, or its parts are ambiguous.
     """
-    times, end = _times(text)
+    times, end = _parse_times(text)
     try:
         if text.startswith("Name:"):
             header, request = read_described(text[:end])
             return RequestLine(request_header=header, request=request, response=None, **times), text[:end]
-        header, begin, answers = _header(text)
+        header, begin, answers = _parse_header(text)
         if times["principal"] is None or (answers and times["listener"] is None):
             raise UnreadableText("bad_times", "no principal or no listener")
-        asked, answered = _bodies(text[begin:end], answers)
+        asked, answered = _split_bodies(text[begin:end], answers)
         api, version = header.request_api_key_name, header.request_api_version
         printed = "" if api in ("FETCH", "PRODUCE") else text[begin:end]
         request = response = None
@@ -91,8 +90,8 @@ def read_completed(text: str) -> tuple[RequestLine, str]:
     return RequestLine(request_header=header, request=request, response=response, **times), printed
 
 
-def _header(text: str) -> tuple[Header, int, bool]:
-    """Return the header, where the body begins, and whether the line has a response."""
+def _parse_header(text: str) -> tuple[Header, int, bool]:
+    """Return the header, the position of the body, and True if the line has a response."""
     match = _CLASS_HEADER.match(text)
     if match is not None:
         api, version, client_id, correlation_id = match.groups()
@@ -122,8 +121,8 @@ def _header(text: str) -> tuple[Header, int, bool]:
     return header, begin, mark.startswith(")")
 
 
-def _bodies(printed: str, answers: bool) -> tuple[str, str | None]:
-    """Return the request and response as printed; the response is None where the log has none, or none was sent."""
+def _split_bodies(printed: str, answers: bool) -> tuple[str, str | None]:
+    """Return the request and response as printed. The response is None if the log has none, or none was sent."""
     if not answers:
         return printed, None
     request, mark, response = printed.partition(_RESPONSE)
@@ -132,8 +131,8 @@ def _bodies(printed: str, answers: bool) -> tuple[str, str | None]:
     return request + "}", response or None
 
 
-def _times(text: str) -> tuple[Json, int]:
-    """Return the end of a line, and the position where it begins."""
+def _parse_times(text: str) -> tuple[Json, int]:
+    """Return the values at the end of a line, and the position where it begins."""
     at = text.rfind(" from connection ")
     if at < 0:
         at = text.rfind(" from client ")

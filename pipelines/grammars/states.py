@@ -1,13 +1,13 @@
-"""A partition's state as Kafka prints it in many places: leader, epochs, ISR, replicas."""
+"""A partition's state in Kafka's printed forms: leader, epochs, ISR, replicas."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from highwater.pipelines.grammars.printed import STATES, fields, isr_of, version_of
+from highwater.pipelines.grammars.printed import STATES, parse_fields, parse_isr, parse_partition_epoch
 from highwater.pipelines.grammars.record import LineFact
-from highwater.pipelines.grammars.values import flag, i32, ints, match_whole, optional_i32, partition_of
+from highwater.pipelines.grammars.values import flag, i32, ints, match_whole, optional_i32, parse_partition
 
 _STATE = (
     r"\(Leader:(-?\d+),ISR:(\d+(?:,\d+)*|),(?:LeaderRecoveryState:(?:RECOVERED|RECOVERING),)?LeaderEpoch:(-?\d+),"
@@ -28,20 +28,20 @@ _QUOTED_TOPIC = re.compile(r"'([\w.-]+)'", re.ASCII)
 _COLON_STATE = re.compile(_STATE, re.ASCII)
 
 
-def partition_state(text: str) -> dict[str, Any]:
-    """Return columns of a state in any of the forms below."""
+def parse_partition_state(text: str) -> dict[str, Any]:
+    """Return the columns of a state in any printed form."""
     if match := _STATE_INFO.fullmatch(text):
         replicas = ints(match["replicas"])
         if len(replicas) != int(match["count"]):
             raise ValueError(f"not {match['count']} replicas: {text[:80]}")
-        return {**colon_state(match["state"]), "replicas": replicas}
-    return colon_state(text) if text.startswith("(") else equals_state(text)
+        return {**parse_colon_state(match["state"]), "replicas": replicas}
+    return parse_colon_state(text) if text.startswith("(") else parse_equals_state(text)
 
 
-def colon_state(text: str) -> dict[str, Any]:
-    """Return columns of a state printed as `COLON_STATE`.
+def parse_colon_state(text: str) -> dict[str, Any]:
+    """Return the columns of a state printed as `COLON_STATE`.
 
-    Its controller epoch is that of the controller which wrote the state, not of the one that logs.
+    Its controller epoch belongs to the controller that wrote the state, not to the one that logs it.
     """
     match = match_whole(_COLON_STATE, text, "leader and ISR")
     return {
@@ -53,22 +53,21 @@ def colon_state(text: str) -> dict[str, Any]:
     }
 
 
-def equals_state(text: str) -> dict[str, Any]:
-    """Return columns of one of `STATES`: ``LeaderAndIsrPartitionState(...)``, ``PartitionRegistration(...)`` and their
-    kin.
+def parse_equals_state(text: str) -> dict[str, Any]:
+    """Return the columns of one of `STATES`, such as ``LeaderAndIsrPartitionState(...)``.
 
-    ``controllerEpoch=-1`` and the controller itself are KRaft's way of saying that there is none.
+    In KRaft ``controllerEpoch=-1`` means no controller epoch.
     """
-    values = fields(text, STATES)
+    values = parse_fields(text, STATES)
     controller_epoch = optional_i32(values.get("controllerEpoch"))
     row: dict[str, Any] = {
         "leader": i32(values["leader"]),
         "leader_epoch": i32(values["leaderEpoch"]),
-        "partition_epoch": version_of(values),
-        "isr": isr_of(values),
-        "replicas": _listed(values, "replicas"),
-        "adding_replicas": _listed(values, "addingReplicas"),
-        "removing_replicas": _listed(values, "removingReplicas"),
+        "partition_epoch": parse_partition_epoch(values),
+        "isr": parse_isr(values),
+        "replicas": _parse_listed(values, "replicas"),
+        "adding_replicas": _parse_listed(values, "addingReplicas"),
+        "removing_replicas": _parse_listed(values, "removingReplicas"),
         "controller_epoch": None if controller_epoch == -1 else controller_epoch,
     }
     if "isNew" in values:
@@ -76,17 +75,17 @@ def equals_state(text: str) -> dict[str, Any]:
     return row
 
 
-def state_of(text: str, name: str | None) -> dict[str, Any]:
-    """As `partition_state`, with the partition: of the line, of the state, or of both if they agree.
+def parse_state(text: str, name: str | None) -> dict[str, Any]:
+    """Return the columns of a state, as `parse_partition_state`, with its partition.
 
     Args:
         text: the state.
-        name: the partition that the line names beside it, if it does.
+        name: partition that the line names; None if only the state names it. Both have to agree.
     """
-    row = partition_state(text)
-    names = [] if name is None else [partition_of(name)]
+    row = parse_partition_state(text)
+    names = [] if name is None else [parse_partition(name)]
     if "(topicName=" in text:
-        values = fields(text, STATES)
+        values = parse_fields(text, STATES)
         topic = match_whole(_QUOTED_TOPIC, values["topicName"], "topic")
         names.append((topic[1], i32(values["partitionIndex"])))
     if len(set(names)) != 1:
@@ -95,10 +94,10 @@ def state_of(text: str, name: str | None) -> dict[str, Any]:
     return row
 
 
-def _listed(values: dict[str, str], key: str) -> list[int] | None:
+def _parse_listed(values: dict[str, str], key: str) -> list[int] | None:
     return ints(values[key]) if key in values else None
 
 
-def topic_fact(topic: str, topic_id: str | None) -> tuple[LineFact, ...]:
-    """Return the name of a topic id; nothing where the line has no id."""
+def make_topic_facts(topic: str, topic_id: str | None) -> tuple[LineFact, ...]:
+    """Return the fact of a topic's id and name. Empty for a line without an id."""
     return () if topic_id is None else (LineFact("topics", {"topic": topic, "topic_id": topic_id}),)

@@ -1,4 +1,4 @@
-"""The texts that Kafka logs: ``templates.toml`` has those that make facts, ``known.toml`` those that carry nothing."""
+"""The texts that Kafka logs: ``templates.toml`` has those with facts, ``known.toml`` those without."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from highwater.pipelines.grammars import (
 )
 from highwater.pipelines.grammars.grammar import Facts, Template
 from highwater.pipelines.grammars.states import COLON_STATE
-from highwater.pipelines.grammars.values import ID_PARTITION, INT_LIST, OFFSET, PARTITION, offset_of
+from highwater.pipelines.grammars.values import ID_PARTITION, INT_LIST, OFFSET, PARTITION, name_offset
 from highwater.schemas.silver import PARTITION_STATES, REPLICA_STATES
 
 #: Modules with functions that `templates.toml` names.
@@ -44,7 +44,7 @@ _Row = dict[str, dict[str, Any]]
 
 
 class _Typed(msgspec.Struct, forbid_unknown_fields=True):
-    """``templates.toml``; what its tables hold is said at its head."""
+    """``templates.toml``; its head describes its tables."""
 
     rows: dict[str, _Row]
     parts: dict[str, str]
@@ -56,7 +56,7 @@ _Text = tuple[str, str, str | list[str]]
 
 
 class _Known(msgspec.Struct, forbid_unknown_fields=True):
-    """``known.toml``; what its tables hold is said at its head."""
+    """``known.toml``; its head describes its tables."""
 
     shared: list[_Text]
     loggers: list[tuple[str, str, str]]
@@ -80,35 +80,35 @@ _PARTS: Final = {
 }
 
 
-def _part(place: re.Match[str]) -> str:
+def _replace_part(place: re.Match[str]) -> str:
     name, part = place.groups()
     if name is None:
         return _PARTS[part]
     if part == "OFFSET":  # which has a group already
-        return offset_of(name)
+        return name_offset(name)
     return rf"(?P<{name}>{_PARTS[part] if part else _NUMBER})"
 
 
-def _pattern(text: str) -> str:
-    return _PLACE.sub(_part, _NEXT_LINE.sub(" ", text))
+def _build_pattern(text: str) -> str:
+    return _PLACE.sub(_replace_part, _NEXT_LINE.sub(" ", text))
 
 
 for _name, _text in _TYPED.parts.items():
-    _PARTS[_name] = _pattern(_text)
+    _PARTS[_name] = _build_pattern(_text)
 
 
-def _function(name: str) -> Any:
+def _find_function(name: str) -> Any:
     module, _, function = name.rpartition(".")
     return getattr(_MODULES[module or "typed"], function)
 
 
-def _facts(made_by: str | _Row, pattern: str) -> Facts | None:
+def _make_facts(made_by: str | _Row, pattern: str) -> Facts | None:
     if made_by == "nothing":
         return None
     word: str | None = None
     if isinstance(made_by, str):
         if "." in made_by:
-            function: Facts = _function(made_by)
+            function: Facts = _find_function(made_by)
             return function
         row, _, word = made_by.partition(" ")
         made_by = {row: {}}
@@ -116,35 +116,41 @@ def _facts(made_by: str | _Row, pattern: str) -> Facts | None:
     if table in _TYPED.rows:
         ((table, shared),) = _TYPED.rows[table].items()
         columns = {name: word if value == "?" else value for name, value in shared.items()} | columns
-    facts = typed.typed(table, **{name: _column(value) for name, value in columns.items()})
+    facts = typed.typed(table, **{name: _resolve_column(value) for name, value in columns.items()})
     names_id = "(?P<topic_id>" in pattern and re.search(r"\(\?P<(?:tp|topic)>", pattern)
-    return typed.with_topic_id(facts) if names_id else facts
+    return typed.add_topic_id(facts) if names_id else facts
 
 
-def _column(value: object) -> object:
-    return _function(value[1:]) if isinstance(value, str) and value.startswith("@") else value
+def _resolve_column(value: object) -> object:
+    return _find_function(value[1:]) if isinstance(value, str) and value.startswith("@") else value
 
 
-def _known(text: _Text, loggers: str = "") -> Template:
+def _make_known(text: _Text, loggers: str = "") -> Template:
     template_id, source, patterns = text
     pattern = patterns if isinstance(patterns, str) else f"(?:{'|'.join(patterns)})"
-    return Template(template_id, _pattern(pattern), source, loggers=tuple(loggers.split()))
+    return Template(template_id, _build_pattern(pattern), source, loggers=tuple(loggers.split()))
 
 
 #: Any logger may write these.
-SHARED: Final = tuple(map(_known, _KNOWN.shared))
+SHARED: Final = tuple(map(_make_known, _KNOWN.shared))
 #: All others, in the order in which they are tried within a logger.
 TEMPLATES: Final[tuple[Template, ...]] = (
     *(
-        Template(template_id, (pattern := _pattern(text)), source, _facts(made_by, pattern), tuple(loggers.split()))
+        Template(
+            template_id,
+            (pattern := _build_pattern(text)),
+            source,
+            _make_facts(made_by, pattern),
+            tuple(loggers.split()),
+        )
         for loggers, texts in _TYPED.texts.items()
         for template_id, made_by, source, text in texts
     ),
-    *(_known(text, loggers) for loggers, texts in _KNOWN.texts.items() for text in texts),
+    *(_make_known(text, loggers) for loggers, texts in _KNOWN.texts.items() for text in texts),
 )
 _BY_PREFIX: Final = {prefix: template for template, _, prefixes in _KNOWN.loggers for prefix in prefixes.split()}
 
 
-def known_logger(logger: str) -> str | None:
+def find_known_logger(logger: str) -> str | None:
     """Return the template id of a logger that is known as a whole."""
     return next((template for prefix, template in _BY_PREFIX.items() if logger.startswith(prefix)), None)

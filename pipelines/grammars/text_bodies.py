@@ -2,13 +2,13 @@
 
     {group_id=g1,generation_id=1,topics=[{name=orders,partitions=[{partition_index=0,error_code=0,_tagged_fields={}}]}]}
 
-What a body consists of `body_shapes` declares; here it is compiled: each level of a body is a few expressions, one up
-to each array, matched where the one before ended. Every field stands at its place, so that a field which is missing,
-new, respelt, there twice or of another type matches none.
+`body_shapes` declares the fields of a body; this module compiles them: each level of a body is a few patterns, one up
+to each array, matched where the one before ended. Every field has a fixed position, so a body with a missing, new,
+respelt or repeated field, or a value of another type, does not match.
 
-A field's name of the JSON form is its struct's in camel case since 2.4 (KAFKA-7609, generated protocol classes).
-Other names of the hand-written schemas before are in `STRUCT_NAMES`. Nothing is quoted, so a text that a client chose
-can look like structure. Ambiguous texts are refused: a brace or bracket in a text, a comma and what looks like a key.
+A field's name of the JSON form is its struct's in camel case since 2.4 (KAFKA-7609, generated protocol classes). Other
+names of the hand-written schemas before are in `STRUCT_NAMES`. Nothing is quoted, so a text that a client chose can
+look like structure. Ambiguous texts are rejected: a brace or bracket in a text, a comma followed by a key.
 
 Source: ``Protocol`` (0.9 to 0.11), the schemas in ``requests.*Request`` and ``*Response`` (1.0 to 2.3), the message
 definitions (2.4 to 2.7), ``FileRecords.toString``, ``MemoryRecords.toString``, ``ProduceRequest.toString(verbose)``.
@@ -29,9 +29,9 @@ from highwater.pipelines.grammars.body_shapes import (
     RESPONSE,
     STRUCT_NAMES,
     Body,
-    any_version,
-    body_of_any_version,
-    structs_of,
+    convert_fields,
+    find_loose_struct,
+    list_structs,
 )
 
 Json = dict[str, Any]
@@ -41,9 +41,9 @@ class BadStruct(ValueError):
     """A text that is not exactly one body of its API and version."""
 
 
-#: The field of a request that begins what is not read: metadata of clients, which can be any text.
+#: First field of a request that is not read: metadata of clients, which can be any text.
 _UNREAD: Final = {"OFFSET_COMMIT": "topics", "TXN_OFFSET_COMMIT": "topics", "JOIN_GROUP": "protocols"}
-#: Responses of which only the error code is read, before texts of clients: (version since which times stand before it).
+#: Responses that are read up to the error code, before clients' texts: first version with a throttle time before it.
 _CODE_FIRST: Final = {"JOIN_GROUP": 2, "SYNC_GROUP": 1}
 _ERROR_CODE: Final = re.compile(r"\{(throttle_time_ms=\d+,)?error_code=(-?\d+),")
 
@@ -81,7 +81,7 @@ _PRODUCE: Final = re.compile(
 )
 _SIZE: Final = re.compile(r"([\w.-]+)-(\d+)=(\d+)(?:,|\Z)")
 
-#: Makes of what was matched what a Struct takes.
+#: Converts matched texts to values of a Struct.
 _Change = Callable[[Json], None]
 
 
@@ -95,7 +95,7 @@ class _Piece(NamedTuple):
 
 
 def is_read(api: str) -> bool:
-    """Return whether bodies of an API are read in text."""
+    """Return True if bodies of an API are read in text."""
     return api in STRUCT_NAMES
 
 
@@ -106,16 +106,16 @@ def read_text(api: str, side: int, version: int, text: str) -> Body:
         side: `REQUEST` or `RESPONSE`.
 
     Raises:
-        BadStruct, msgspec.ValidationError: it does not consist of the fields of its version.
+        BadStruct, msgspec.ValidationError: the fields differ from those that its version has.
     """
     if side == RESPONSE and api in _CODE_FIRST:
-        return _code_first(api, version, text)
+        return _read_error_code(api, version, text)
     unread = _UNREAD.get(api, "") if side == REQUEST else ""
     if unread:
-        names = (_snake(unread), *filter(None, [STRUCT_NAMES[api][REQUEST].get(unread)]))
+        names = (_convert_name(unread), *filter(None, [STRUCT_NAMES[api][REQUEST].get(unread)]))
         if sum(text.count(f",{name}=[") for name in names) != 1 or not text.endswith("}"):
             raise BadStruct(f"{unread} not once, or without an end")
-    readers = _readers(api, side, version)
+    readers = _make_readers(api, side, version)
     try:
         return _read(text, *readers[0])
     except (BadStruct, ValidationError):
@@ -127,12 +127,12 @@ def read_text(api: str, side: int, version: int, text: str) -> Body:
 
 
 def _read(text: str, struct: type[Struct], pieces: tuple[_Piece, ...]) -> Body:
-    fields, _ = _level(pieces, text, 0)
+    fields, _ = _read_level(pieces, text, 0)
     return convert(fields, struct, strict=False)
 
 
-def _level(pieces: tuple[_Piece, ...], text: str, at: int) -> tuple[Json, int]:
-    """Return the struct that begins here, and the position after it."""
+def _read_level(pieces: tuple[_Piece, ...], text: str, at: int) -> tuple[Json, int]:
+    """Return the struct at a position, and the position after it."""
     fields: Json = {}
     for match, changes, name, elements in pieces:
         matched = match(text, at)
@@ -149,7 +149,7 @@ def _level(pieces: tuple[_Piece, ...], text: str, at: int) -> tuple[Json, int]:
                 at += 1
                 continue
             while True:
-                item, at = _level(elements, text, at)
+                item, at = _read_level(elements, text, at)
                 items.append(item)
                 if text[at - 1] == "]":
                     break
@@ -157,23 +157,25 @@ def _level(pieces: tuple[_Piece, ...], text: str, at: int) -> tuple[Json, int]:
 
 
 @lru_cache(maxsize=1_000)
-def _readers(api: str, side: int, version: int) -> list[tuple[type[Struct], tuple[_Piece, ...]]]:
-    """For the names of today, and for former ones where there are any."""
+def _make_readers(api: str, side: int, version: int) -> list[tuple[type[Struct], tuple[_Piece, ...]]]:
+    """Return readers for today's names, and for former names if there are any."""
     unread = _UNREAD.get(api, "") if side == REQUEST else ""
     made = []
-    for struct in structs_of(api, side, version):
+    for struct in list_structs(api, side, version):
         info = type_info(struct)
         assert isinstance(info, StructType)
-        made.append((any_version(api, side) if unread else struct, _compiled(info, api, side, r"\Z", unread)))
+        made.append(
+            (find_loose_struct(api, side) if unread else struct, _compile_struct(info, api, side, r"\Z", unread))
+        )
     return made
 
 
-def _compiled(struct: StructType, api: str, side: int, end: str, unread: str = "") -> tuple[_Piece, ...]:
+def _compile_struct(struct: StructType, api: str, side: int, end: str, unread: str = "") -> tuple[_Piece, ...]:
     """Return the pieces of a struct.
 
     Args:
-        end: what follows it.
-        unread: the field that begins what is not read.
+        end: pattern after it.
+        unread: first field that is not read; empty to read all.
     """
     own_forms = _OWN_FORMS.get((api, side), {})
     pieces: list[_Piece] = []
@@ -188,20 +190,20 @@ def _compiled(struct: StructType, api: str, side: int, end: str, unread: str = "
         elif not field.required:
             continue
         else:
-            keys = "|".join(filter(None, [_snake(name), STRUCT_NAMES[api][side].get(name)]))
+            keys = "|".join(filter(None, [_convert_name(name), STRUCT_NAMES[api][side].get(name)]))
             pattern += rf"{sign}(?:{keys})="
-            elements = _elements_of(field.type)
+            elements = _find_elements(field.type)
             if elements is not None:
                 match = re.compile(pattern + r"\[").match
-                pieces.append(_Piece(match, tuple(changes), name, _compiled(elements, api, side, r"[,\]]")))
+                pieces.append(_Piece(match, tuple(changes), name, _compile_struct(elements, api, side, r"[,\]]")))
                 pattern, changes = "", []
             else:
-                value, change = _value(field)
+                value, change = _compile_value(field)
                 pattern += value
                 changes += [change] if change else []
         sign = ","
     if unread:
-        keys = "|".join(filter(None, [_snake(unread), STRUCT_NAMES[api][side].get(unread)]))
+        keys = "|".join(filter(None, [_convert_name(unread), STRUCT_NAMES[api][side].get(unread)]))
         pieces.append(_Piece(re.compile(rf"{pattern},(?:{keys})=\[").match, tuple(changes)))
     else:
         tags = "" if "_tagged_fields" in pattern else _TAGS
@@ -209,12 +211,12 @@ def _compiled(struct: StructType, api: str, side: int, end: str, unread: str = "
     return tuple(pieces)
 
 
-def _elements_of(kind: Type) -> StructType | None:
+def _find_elements(kind: Type) -> StructType | None:
     return kind.item_type if isinstance(kind, ListType) and isinstance(kind.item_type, StructType) else None
 
 
-def _value(field: Field) -> tuple[str, _Change | None]:
-    """Return the pattern of a value, and what is to be made of it."""
+def _compile_value(field: Field) -> tuple[str, _Change | None]:
+    """Return the pattern of a value, and its conversion. None without a conversion."""
     name, kind = field.encode_name, field.type
     if isinstance(kind, IntType):
         return rf"(?P<{name}>-?\d+)", None
@@ -223,40 +225,40 @@ def _value(field: Field) -> tuple[str, _Change | None]:
     if isinstance(kind, ListType):
         return rf"\[(?P<{name}>(?:-?\d+(?:,-?\d+)*)?)\]", lambda fields: _split(fields, name)
     if isinstance(kind, UnionType) and any(isinstance(member, BoolType) for member in kind.types):
-        return rf"(?P<{name}>true|false|-?\d+)", lambda fields: _flag(fields, name)
+        return rf"(?P<{name}>true|false|-?\d+)", lambda fields: _convert_flag(fields, name)
     if name in _TOPICS:  # which cannot contain separators (``Topic.validate``)
         return rf"(?P<{name}>[\w.-]+)", None
     text = _MESSAGE if name in _MESSAGES else rf"{_BUFFER}|{_TEXT}*"
-    return rf"(?P<{name}>{text})", (lambda fields: _null(fields, name)) if isinstance(kind, UnionType) else None
+    return rf"(?P<{name}>{text})", (lambda fields: _convert_null(fields, name)) if isinstance(kind, UnionType) else None
 
 
 def _split(fields: Json, name: str) -> None:
     fields[name] = fields[name].split(",") if fields[name] else []
 
 
-def _flag(fields: Json, name: str) -> None:
-    """Before 1.0 a flag was a number."""
+def _convert_flag(fields: Json, name: str) -> None:
+    """Convert a flag, which was a number before 1.0."""
     fields[name] = {"true": True, "false": False}.get(fields[name]) if fields[name][0] in "tf" else int(fields[name])
 
 
-def _null(fields: Json, name: str) -> None:
+def _convert_null(fields: Json, name: str) -> None:
     if fields[name] == "null":
         fields[name] = None
 
 
-def _produced(partition: Json) -> None:
-    """Up to 0.10.1 a partition's records are a buffer, or there are none."""
+def _fill_produced(partition: Json) -> None:
+    """Set the records of a partition without a size to null: up to 0.10.1 they are a buffer or missing."""
     if partition["recordsSizeInBytes"] is None:
         del partition["recordsSizeInBytes"]
         partition["records"] = None
 
 
-def _not_kept(fields: Json) -> None:
+def _drop_transactions(fields: Json) -> None:
     fields["abortedTransactions"] = None
 
 
-def _fetched(partition: Json) -> None:
-    """Bytes of records that do not say their size: up to 2.3 a slice of a file says its ends, none at all say so."""
+def _fill_fetched(partition: Json) -> None:
+    """Set the size of records that do not print it: up to 2.3 from the bounds of a file's slice, 0 for none at all."""
     records, printed = partition.pop("recordSet"), partition.pop("printed")
     if partition["recordSetSizeInBytes"] is None:
         bounds = None if records is None else _SLICE.fullmatch(records)
@@ -273,34 +275,34 @@ def _fetched(partition: Json) -> None:
 
 
 _OWN_CHANGES: Final[dict[str, _Change]] = {
-    "records": _produced,
-    "recordSet": _fetched,
-    "abortedTransactions": _not_kept,
+    "records": _fill_produced,
+    "recordSet": _fill_fetched,
+    "abortedTransactions": _drop_transactions,
 }
 
 
 @lru_cache(maxsize=1000)
-def _snake(name: str) -> str:
+def _convert_name(name: str) -> str:
     return re.sub(r"(?<!^)[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
 
 
-def _code_first(api: str, version: int, text: str) -> Body:
+def _read_error_code(api: str, version: int, text: str) -> Body:
     match = _ERROR_CODE.match(text)
     if match is None or (match[1] is not None) != (version >= _CODE_FIRST[api]):
         raise BadStruct("no error code")
-    return body_of_any_version(api, RESPONSE, {"errorCode": int(match[2])})
+    return convert_fields(api, RESPONSE, {"errorCode": int(match[2])})
 
 
 def read_produce(version: int, text: str, response: Body | None) -> Body:
     """Return a produce request's body.
 
-    At DEBUG the request prints ``numPartitions`` only: then the partitions are those of the response, without sizes.
+    At DEBUG the request prints ``numPartitions`` only: then the partitions of the response are used, without sizes.
 
     Args:
-        response: what it was answered; None where nothing was.
+        response: the answer; None without one.
 
     Raises:
-        BadStruct, msgspec.ValidationError: if the text is not exactly one body of a known version.
+        BadStruct, msgspec.ValidationError: the text is not exactly one body of a known version.
     """
     match = _PRODUCE.match(text)
     if match is None:  # up to 0.10.1 it prints as the struct that it is
@@ -324,4 +326,4 @@ def read_produce(version: int, text: str, response: Body | None) -> Body:
             at = match.end()
         if sizes.endswith(","):
             raise BadStruct("a partition's size is missing")
-    return body_of_any_version("PRODUCE", REQUEST, fields | {"topicData": topics})
+    return convert_fields("PRODUCE", REQUEST, fields | {"topicData": topics})

@@ -1,7 +1,7 @@
 """Entry point of the text grammars: every log of a broker except the request log.
 
-`parse_text` finds the grammar by the record's logger and is total: a record that nothing knows comes back with its
-text masked, to be counted with those that look the same.
+`parse_text` finds the grammar by the record's logger and never fails: an unknown record returns with its text masked,
+to be counted with similar texts.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from highwater.pipelines.grammars.grammar import Grammar, Template, simple_name
+from highwater.pipelines.grammars.grammar import Grammar, Template, shorten_logger
 from highwater.pipelines.grammars.record import KNOWN, UNPARSED, LogRecord, Parsed
-from highwater.pipelines.grammars.templates import SHARED, TEMPLATES, known_logger
+from highwater.pipelines.grammars.templates import SHARED, TEMPLATES, find_known_logger
 
 #: Length of a masked text.
 MAX_MASKED = 200
@@ -32,18 +32,18 @@ _resolved: dict[str, tuple[Grammar, Parsed | None]] = {}
 
 
 def _resolve(logger: str) -> tuple[Grammar, Parsed | None]:
-    """Return the grammar of a logger, and the answer for what it does not match if the logger is known as a whole.
+    """Return the grammar of a logger, and the result for unmatched records of a logger that is known as a whole.
 
     Patterns are compiled when their logger first occurs: a task that reads one file needs few of them.
     """
-    name = simple_name(logger)
+    name = shorten_logger(logger)
     if name not in _by_logger:
         name = ""
     grammar = _grammars.get(name)
     if grammar is None:
         grammar = Grammar((*_by_logger.get(name, ()), *SHARED), bare=name in _BARE_LOGGERS)
         _grammars[name] = grammar
-    template = known_logger(logger)
+    template = find_known_logger(logger)
     resolved = grammar, None if template is None else Parsed(template, KNOWN)
     if len(_resolved) < _MAX_LOGGERS:
         _resolved[logger] = resolved
@@ -61,8 +61,8 @@ def parse_text(record: LogRecord) -> Parsed:
     return parsed._replace(template=mask(record.message))
 
 
-def own_text(record: LogRecord) -> Parsed | None:
-    """Return what a template of the record's own logger reads of it. None if no template matches."""
+def parse_own_text(record: LogRecord) -> Parsed | None:
+    """Parse a record with the templates of its own logger. None if no template matches."""
     grammar, _ = _resolved.get(record.logger) or _resolve(record.logger)
     return grammar.parse(record)
 
@@ -80,18 +80,18 @@ _MASK = re.compile(
 )
 
 
-def _placeholder(match: re.Match[str]) -> str:
+def _replace_value(match: re.Match[str]) -> str:
     return match[0] if match.lastgroup == "done" else f"<{match.lastgroup}>"
 
 
 def mask(message: str) -> str:
-    """Return the first line of a message with its values replaced: ids, addresses, paths, partitions, numbers.
+    """Return the first line of a message with placeholders for ids, addresses, paths, partitions and numbers.
 
     Bounded in length, and idempotent: masking a masked text changes nothing.
     """
     text = message.partition("\n")[0].strip()
     for _ in range(4):  # a cut can make a new match at the end of the text; a second pass settles it
-        masked = _MASK.sub(_placeholder, text[: 4 * MAX_MASKED])[:MAX_MASKED].strip()
+        masked = _MASK.sub(_replace_value, text[: 4 * MAX_MASKED])[:MAX_MASKED].strip()
         if masked == text:
             break
         text = masked

@@ -1,7 +1,7 @@
-"""What a line becomes that states the columns of one row: the groups of its pattern, and what is the same on each.
+"""Facts of a line that holds the columns of one row: groups of its pattern, and constants.
 
-Most templates are of this kind. A group of the pattern that is named as a column is read as the column's type, so the
-declaration of a table (`schemas.silver`) and a pattern are all that a grammar has to say.
+Most templates are of this kind. A group with the name of a column is read as the column's type, so a grammar consists
+of the declaration of a table (`schemas.silver`) and a pattern.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 
 from highwater.pipelines.grammars.grammar import Facts, LogIdent
 from highwater.pipelines.grammars.record import LineFact, LogRecord
-from highwater.pipelines.grammars.states import state_of, topic_fact
+from highwater.pipelines.grammars.states import make_topic_facts, parse_state
 from highwater.pipelines.grammars.values import (
     PARTITION,
     flag,
     optional_i32,
     optional_i64,
     optional_ints,
-    partition_of,
-    topic_id_of,
+    parse_partition,
+    parse_topic_id,
 )
 from highwater.schemas.silver import BY_NAME
 from highwater.schemas.table import BOOLEAN, INT, INTS, LONG, STRING
@@ -57,19 +57,19 @@ node, epoch, leader, fetcher_id, log_dir = map(_read_prefix, ("node", "epoch", "
 def typed(table: str, **columns: object) -> Facts:
     """Return the facts of a line that becomes one row of a table.
 
-    Each named group of the pattern is a column, but for `TP`, which is its topic and partition, and ``state``, which is
-    read by `state_of`. Where the table asks for a partition and the text names none, it is the prefix's.
+    Each named group of the pattern is a column, except `TP`, the topic and partition, and ``state``, which
+    `parse_state` reads. If the table needs a partition and the text names none, the prefix's is used.
 
     Args:
         table: name of a table of `schemas.silver`.
-        columns: what the row has beside the groups, or in place of how they are read: values, and functions of the
-            match and the prefix.
+        columns: further columns of the row, or replacements of groups: values, and functions of the match and the
+            prefix.
     """
     spec = {column.name: column for column in BY_NAME[table].columns}
     readers = {
         name: reader for name, column in spec.items() for data_type, reader in _READERS if column.dataType == data_type
     }
-    readers["topic_id"] = topic_id_of
+    readers["topic_id"] = parse_topic_id
     constants = {name: value for name, value in columns.items() if not callable(value)}
     computed = [(name, function) for name, function in columns.items() if callable(function)]
     if unknown := columns.keys() - spec.keys():
@@ -98,9 +98,9 @@ def typed(table: str, **columns: object) -> Facts:
         row = constants.copy()
         name = match["tp"] if has_partition else None
         if has_state:
-            row.update(state_of(match["state"], name))
+            row.update(parse_state(match["state"], name))
         elif name is not None:
-            row["topic"], row["partition"] = partition_of(name)
+            row["topic"], row["partition"] = parse_partition(name)
         elif asks_prefix:
             row["topic"], row["partition"] = context.owner()
         for group, column, read in groups:
@@ -113,16 +113,16 @@ def typed(table: str, **columns: object) -> Facts:
     return facts
 
 
-def with_topic_id(facts: Facts) -> Facts:
-    """As ``facts``, and the name of the topic id that its row has, if it has one: a row of ``topics``."""
+def add_topic_id(facts: Facts) -> Facts:
+    """Return `facts`, extended by a row of ``topics`` if its row has a topic id."""
 
     def both(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
         rows = facts(match, context, record)
-        return *rows, *topic_fact(rows[0].row["topic"], rows[0].row.get("topic_id"))
+        return *rows, *make_topic_facts(rows[0].row["topic"], rows[0].row.get("topic_id"))
 
     return both
 
 
-def event_fact(match: re.Match[str], event: str, **columns: object) -> LineFact:
+def make_event_fact(match: re.Match[str], event: str, **columns: object) -> LineFact:
     """Return a row of ``controller_events`` with the line as logged."""
     return LineFact("controller_events", {"event": event, **columns, "detail": match[0][:_DETAIL_CHARS_MAX]})

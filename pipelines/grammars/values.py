@@ -1,7 +1,6 @@
 """Values in log lines: numbers, partitions, lists, sets and maps as Scala and Java print them.
 
-Every function raises ValueError for what it cannot read; the machinery turns that into an unparsed line with its
-problem.
+Every function raises ValueError for an invalid text; the machinery turns it into an unparsed line with its problem.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ ID_PARTITION = rf"(?:(?:[\w-]{{22}}|null):)?{PARTITION}"
 OFFSET = r"\(?(?:offset=)?(-?\d+)(?:,? |(?=segment=))(?:segment=)?\[-?\d+ ?: ?-?\d+\]\)?"
 
 
-def offset_of(name: str) -> str:
+def name_offset(name: str) -> str:
     """Return `OFFSET` with a name for its group."""
     return OFFSET.replace("(-", f"(?P<{name}>-", 1)
 
@@ -93,16 +92,16 @@ def i64(text: str) -> int:
 
 
 def optional_i64(text: str | None) -> int | None:
-    """As `i64`; None for a group that did not take part and for the words Kafka puts in place of a number."""
+    """Return a number as `i64`; None for a missing group and for Kafka's words in place of a number."""
     return None if text is None or text in ("unknown", "null", "None") else i64(text)
 
 
 def optional_i32(text: str | None) -> int | None:
-    """As `optional_i64`, for an INT column."""
+    """Return a number as `i32`; None for a missing group and for Kafka's words in place of a number."""
     return None if text is None or text in ("unknown", "null", "None") else i32(text)
 
 
-def partition_of(text: str) -> tuple[str, int]:
+def parse_partition(text: str) -> tuple[str, int]:
     """Return the topic and index of ``t-0``, ``[t,0]`` or ``<topic id>:t-0``; split at the last dash."""
     known = _partitions.get(text)
     if known is not None:
@@ -122,14 +121,16 @@ def flag(text: str) -> bool:
 
 
 def option(text: str | None) -> str | None:
-    """Return what is in ``Some(x)``, ``Optional[x]``, ``OptionalInt[x]``, or ``x`` itself; None for an empty one."""
+    """Return the content of ``Some(x)``, ``Optional[x]``, ``OptionalInt[x]``, or ``x`` itself. None for an empty
+    one.
+    """
     if text is None or text in _NOTHING:
         return None
     match = _OPTION.fullmatch(text)
     return match[1] or match[2] if match else text
 
 
-def topic_id_of(text: str | None) -> str | None:
+def parse_topic_id(text: str | None) -> str | None:
     """Return a topic id out of an `option`; None for a missing or a zero one."""
     topic_id = option(text)
     if topic_id is None or topic_id == ZERO_TOPIC_ID:
@@ -138,9 +139,7 @@ def topic_id_of(text: str | None) -> str | None:
 
 
 def ints(text: str) -> list[int]:
-    """Return ids in the order in which they are printed, as `INT_LIST`, none of them twice: a set of replicas, of
-    brokers.
-    """
+    """Return ids in printed order, from an `INT_LIST` without duplicates: a set of replicas, of brokers."""
     match_whole(_INT_LIST, text, "list of ids")
     numbers = [i32(number) for number in _INT.findall(text)]
     if len(set(numbers)) != len(numbers):
@@ -149,5 +148,5 @@ def ints(text: str) -> list[int]:
 
 
 def optional_ints(text: str | None) -> list[int] | None:
-    """As `ints`; None where the text is missing or ``null``."""
+    """Return ids as `ints`; None for a missing text or ``null``."""
     return None if text is None or text == "null" else ints(text)

@@ -8,11 +8,18 @@ from __future__ import annotations
 import re
 
 from highwater.pipelines.grammars.grammar import LogIdent
-from highwater.pipelines.grammars.printed import ASSIGNMENT, fields, items, mapping, partitions, split
+from highwater.pipelines.grammars.printed import (
+    ASSIGNMENT,
+    parse_fields,
+    parse_mapping,
+    parse_partitions,
+    split,
+    split_items,
+)
 from highwater.pipelines.grammars.record import LineFact, LogRecord
-from highwater.pipelines.grammars.states import topic_fact
-from highwater.pipelines.grammars.typed import event_fact
-from highwater.pipelines.grammars.values import i32, ints, match_whole, partition_of, topic_id_of
+from highwater.pipelines.grammars.states import make_topic_facts
+from highwater.pipelines.grammars.typed import make_event_fact
+from highwater.pipelines.grammars.values import i32, ints, match_whole, parse_partition, parse_topic_id
 
 _JSON_STATE = re.compile(r'\{"leader":(-?\d+),"leader_epoch":(-?\d+),"isr":(\[[\d,]*\])\}', re.ASCII)
 _TOPIC = re.compile(r"[\w.-]+", re.ASCII)
@@ -28,14 +35,14 @@ def several(match: re.Match[str], context: LogIdent) -> list[int]:
 
 
 def single(match: re.Match[str], context: LogIdent) -> int | None:
-    """Return the broker that a line names, if it is one."""
+    """Return the broker that a line names. None unless it names exactly one."""
     brokers = ints(match["brokers"])
     return brokers[0] if len(brokers) == 1 else None
 
 
 def selected(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Return a state as JSON: ``{"leader":2,"leader_epoch":1,"isr":[2,3]}``."""
-    topic, partition = partition_of(match["tp"])
+    """Read a state in JSON: ``{"leader":2,"leader_epoch":1,"isr":[2,3]}``."""
+    topic, partition = parse_partition(match["tp"])
     state = match_whole(_JSON_STATE, match["state"], "leader and ISR")
     row = {"topic": topic, "partition": partition, "role": "controller", "controller_id": context.node}
     written = {"leader": i32(state[1]), "leader_epoch": i32(state[2]), "isr": ints(state[3])}
@@ -46,22 +53,22 @@ def new_partitions(match: re.Match[str], context: LogIdent, record: LogRecord) -
     """Read the new partitions, one fact each."""
     return tuple(
         LineFact("controller_events", {"event": "partition_created", "topic": topic, "partition": partition})
-        for topic, partition in partitions(match[1])
+        for topic, partition in parse_partitions(match[1])
     )
 
 
 def topics_changed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Return topics that appeared, with ids where the version has them, and the assignment of their partitions."""
-    ids, assigned = _assignments(match["assignment"])
+    """Read new topics, with ids if the version has them, and the assignment of their partitions."""
+    ids, assigned = _parse_assignments(match["assignment"])
     facts: list[LineFact] = []
-    new = _names(match["new"])
+    new = _parse_names(match["new"])
     if not {topic for topic, _ in assigned} | ids.keys() <= set(new):
         raise ValueError("partitions of topics that are not new")
     for topic in new:
         topic_id = ids.get(topic)
         facts.append(LineFact("controller_events", {"event": "topic_created", "topic": topic, "topic_id": topic_id}))
-        facts.extend(topic_fact(topic, topic_id))
-    for topic in _names(match["deleted"]):
+        facts.extend(make_topic_facts(topic, topic_id))
+    for topic in _parse_names(match["deleted"]):
         facts.append(LineFact("controller_events", {"event": "topic_deleted", "topic": topic}))
     for (topic, partition), replicas in assigned.items():
         row = {"event": "partition_created", "topic": topic, "partition": partition, "replicas": replicas}
@@ -69,51 +76,54 @@ def topics_changed(match: re.Match[str], context: LogIdent, record: LogRecord) -
     return tuple(facts)
 
 
-def _assignments(text: str) -> tuple[dict[str, str | None], dict[tuple[str, int], list[int]]]:
-    """Return the topic ids and replicas: ``Map(t-0 -> List(1, 2))``, or, since 2.8, a set of
-    ``TopicIdReplicaAssignment``.
-    """
+def _parse_assignments(text: str) -> tuple[dict[str, str | None], dict[tuple[str, int], list[int]]]:
+    """Return the topic ids and replicas of ``Map(t-0 -> List(1, 2))``; since 2.8 of ``TopicIdReplicaAssignment``."""
     ids: dict[str, str | None] = {}
     maps = [text]
     if not text.startswith(("Map(", "HashMap(", "{")):
         maps = []
-        for item in items(text):
+        for item in split_items(text):
             match = _WITH_ID.fullmatch(item)
             parts = split(match[1], ",") if match else ()
             if len(parts) != 3:
                 raise ValueError(f"no assignment: {item[:80]}")
-            ids[parts[0]] = topic_id_of(parts[1])
+            ids[parts[0]] = parse_topic_id(parts[1])
             maps.append(parts[2])
     assigned = {}
     for listed in maps:
-        for name, replicas in mapping(listed, " -> ").items():
-            assigned[partition_of(name)] = _replicas(replicas)
+        for name, replicas in parse_mapping(listed, " -> ").items():
+            assigned[parse_partition(name)] = _parse_replicas(replicas)
     return ids, assigned
 
 
-def _replicas(text: str) -> list[int]:
+def _parse_replicas(text: str) -> list[int]:
     """Return replicas of ``ReplicaAssignment(replicas=1,2, ...)``, since 2.4, or of a list."""
-    return ints(fields(text, ASSIGNMENT)["replicas"] if text.startswith("ReplicaAssignment(") else text)
+    return ints(parse_fields(text, ASSIGNMENT)["replicas"] if text.startswith("ReplicaAssignment(") else text)
 
 
-def _names(text: str) -> list[str]:
+def _parse_names(text: str) -> list[str]:
     """Return the topic names out of ``Set(a, b)``."""
-    return [match_whole(_TOPIC, name, "topic")[0] for name in items(text)]
+    return [match_whole(_TOPIC, name, "topic")[0] for name in split_items(text)]
 
 
 def topics_deleted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read the deleted topics, one fact each."""
-    names = _names(match[1])
+    names = _parse_names(match[1])
     if not names:
         raise ValueError("no topic")
-    return tuple(event_fact(match, "topic_deleted", topic=topic) for topic in names)
+    return tuple(make_event_fact(match, "topic_deleted", topic=topic) for topic in names)
 
 
 def topic_created(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
     """Read a created topic, whose assignment a broker wrote (`AdminZkClient.writeTopicPartitionAssignment`)."""
     topic = match["topic"]
-    facts = [event_fact(match, "topic_created", topic=topic)]
-    for index, replicas in mapping(match["assignment"], " -> ").items():
-        row = {"event": "partition_created", "topic": topic, "partition": i32(index), "replicas": _replicas(replicas)}
+    facts = [make_event_fact(match, "topic_created", topic=topic)]
+    for index, replicas in parse_mapping(match["assignment"], " -> ").items():
+        row = {
+            "event": "partition_created",
+            "topic": topic,
+            "partition": i32(index),
+            "replicas": _parse_replicas(replicas),
+        }
         facts.append(LineFact("controller_events", row))
     return tuple(facts)

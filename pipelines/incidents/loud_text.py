@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from highwater.pipelines.bronze.layouts.loggers import is_kafka
-from highwater.pipelines.grammars.grammar import simple_name
+from highwater.pipelines.grammars.grammar import shorten_logger
 from highwater.pipelines.messages.atlas import Found, atlas
 from highwater.pipelines.messages.exceptions import Thrown, advice_of, cause_of, most_specific
 from highwater.pipelines.messages.lines import find_message
@@ -57,7 +57,7 @@ class LoudText(NamedTuple):
     def is_of_node(self) -> bool:
         """Return True if the node itself may have logged the lines: their logger is Kafka's, or another class."""
         logger = str(self.row["logger"] or "")
-        return not logger or is_kafka(logger) or simple_name(logger)[:1].isupper()
+        return not logger or is_kafka(logger) or shorten_logger(logger)[:1].isupper()
 
     @property
     def level(self) -> str:
@@ -139,7 +139,7 @@ def loud_texts(rows: Iterable[Mapping[str, Any]]) -> list[LoudText]:
     texts = []
     for moments in episodes:
         message, logger = str(moments[0]["message"]), moments[0]["logger"]
-        name = simple_name(str(logger)) if logger else None
+        name = shorten_logger(str(logger)) if logger else None
         thrown = most_specific(message)
         found = find_message(known, message, name)
         if found is None and thrown is not None and name is not None:

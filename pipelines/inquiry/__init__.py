@@ -1,5 +1,5 @@
-"""Answers to what operators ask next: of one request, write, partition or finding, of survivors, of two intervals.
+"""Answers to operators' questions about a request, a write, a partition, a finding, survivors, or two intervals.
 
-Pure modules turn rows into an `Answer`; each has a reader beside it, which asks a `LakeReader` for these rows and no
-others. Imports the rooms up to `metrics`. Begin to read with `answer`.
+Pure modules turn rows into an `Answer`; a reader in the same module asks a `LakeReader` for exactly these rows. Imports
+the rooms up to `metrics`. Begin to read with `answer`.
 """

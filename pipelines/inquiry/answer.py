@@ -17,7 +17,7 @@ Rows = Sequence[Row]
 Lines = StoryRows
 
 
-#: What stands in a table.
+#: Value in a table.
 Cell = Text | bool | int | float | None | list[Text | int]
 
 
@@ -35,13 +35,13 @@ class Answer(Part):
     is_shown: bool = True  #: whether the logs answer it
     sentences: tuple[Text, ...] = ()  #: the answer, what matters most first
     steps: tuple[Step, ...] = ()  #: what happened, in the order of time, with the lines that say so
-    tables: tuple[Table, ...] = Field(default=())  #: figures beside it
+    tables: tuple[Table, ...] = Field(default=())  #: figures
 
 
 class Point(NamedTuple):
-    """A step before its line is looked up: `row` has `file_id`, `byte_offset` and `line_no`, or there is none.
+    """A step before its line is looked up. `row` has `file_id`, `byte_offset` and `line_no`; None without a line.
 
-    What a data directory holds has no time: 0.
+    Content of a data directory has no time: 0.
     """
 
     time_us: int
@@ -49,30 +49,30 @@ class Point(NamedTuple):
     row: Row | None = None
 
 
-def steps_of(points: Iterable[Point], lines: Lines) -> tuple[Step, ...]:
+def sort_steps(points: Iterable[Point], lines: Lines) -> tuple[Step, ...]:
     """Return steps in order of time, each with its line. Steps without a time come last."""
     ordered = sorted(points, key=lambda step: (step.time_us == 0, step.time_us))
-    return tuple(_step(step, lines) for step in ordered)
+    return tuple(_make_step(step, lines) for step in ordered)
 
 
-def _step(point: Point, lines: Lines) -> Step:
+def _make_step(point: Point, lines: Lines) -> Step:
     if point.row is None or point.row["file_id"] is None:
         return Step(time=iso_utc(point.time_us) if point.time_us else None, what=point.what)
     return with_line(point.time_us, point.what, point.row, lines)
 
 
-def window(since_us: int | None, until_us: int | None) -> str:
+def format_window(since_us: int | None, until_us: int | None) -> str:
     """Return `` from 2026-11-20T15:29:00.397Z until the last line``. Empty without a bound."""
     if since_us is None and until_us is None:
         return ""
     return f" from {iso_or_none(since_us) or 'the first line'} until {iso_or_none(until_us) or 'the last line'}"
 
 
-def place_of(topic: str, partition: int) -> str:
+def name_partition(topic: str, partition: int) -> str:
     """Return a partition's name: ``orders-0``."""
     return f"{topic}-{partition}"
 
 
-def listed(values: Iterable[object], none: str = "none") -> str:
-    """Return several values with commas between them."""
+def join_values(values: Iterable[object], none: str = "none") -> str:
+    """Return values separated by commas; `none` without values."""
     return ", ".join(map(str, values)) or none

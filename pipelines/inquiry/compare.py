@@ -1,4 +1,4 @@
-"""Two intervals, or two lakes, side by side: what changed, most first, and why as far as the tables tell."""
+"""Comparison of two intervals or two lakes: changes, largest first, with their causes if the tables show them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 from highwater.pipelines.base.plain import ms, number, share
 from highwater.pipelines.base.values import instant
 from highwater.pipelines.inquiry import quantiles as q
-from highwater.pipelines.inquiry.answer import Answer, Row, Table, listed
+from highwater.pipelines.inquiry.answer import Answer, Row, Table, join_values
 from highwater.pipelines.inquiry.read_lines import ARRIVED, FAR_US, named, require_one_between
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report import queries
 from highwater.pipelines.report.figures import PHASES, PRODUCE
 from highwater.pipelines.report.small_tables import OF_CLUSTER
 
-#: Requests of a kind that a change of its latency is told of.
+#: Minimum requests of a kind whose change of latency is reported.
 REQUESTS_MIN = 20
-#: Ratio of two p99 from which on there is something to explain.
+#: Minimum ratio of two p99 that is explained.
 RATIO_MIN = 1.2
 #: Difference of two means that is shown.
 DIFFERENCE_MIN_MS = 0.05
@@ -30,7 +30,7 @@ ROWS_MAX = 30
 #: API and acks of a request.
 Kind = tuple[str, int | None]
 #: Figures of a kind without requests.
-NO_REQUESTS: Row = {"requests": 0, **q.named(None)}
+NO_REQUESTS: Row = {"requests": 0, **q.name_quantiles(None)}
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class Side:
     #: by the last replica to acknowledge acks=all produces, those answered with an error included: operations, and
     #: seconds waited beyond `slow_ms` each
     waits: Mapping[int, tuple[int, float]]
-    events: Mapping[str, int]  #: how often each happened, by its name in words; `of_broker` those of one broker
+    events: Mapping[str, int]  #: number of each event, by its name in words; `of_broker`: per broker
     of_broker: Mapping[int, Mapping[str, int]]
 
-    def slow_share(self, broker: int) -> float:
+    def compute_slow_share(self, broker: int) -> float:
         """Return the share of slow waiting that was for one replica."""
         whole = sum(slow for _, slow in self.waits.values())
         return self.waits.get(broker, (0, 0.0))[1] / whole if whole else 0.0
@@ -59,19 +59,23 @@ class Side:
 def answer(before: Side, after: Side, slow_ms: int) -> Answer:
     """Return what changed from one side to the other."""
     is_shown = bool(before.latency or before.events) and bool(after.latency or after.events)
-    sentences = [*_verdicts(before, after), *_latency(before, after), *_reasons(before, after, slow_ms)]
+    sentences = [
+        *_compare_verdicts(before, after),
+        *_compare_latency(before, after),
+        *_explain_latency(before, after, slow_ms),
+    ]
     if not is_shown:
-        empty = listed(side.name for side in (before, after) if not side.latency and not side.events)
+        empty = join_values(side.name for side in (before, after) if not side.latency and not side.events)
         sentences = [f"Neither requests nor events are in {empty}."]
     return Answer(
         title=f"A: {before.name} ({before.seconds:,.1f} s); B: {after.name} ({after.seconds:,.1f} s)",
         is_shown=is_shown,
         sentences=tuple(sentences),
-        tables=tuple(table for table in _tables(before, after) if table.rows),
+        tables=tuple(table for table in _make_tables(before, after) if table.rows),
     )
 
 
-def _verdicts(before: Side, after: Side) -> Iterator[str]:
+def _compare_verdicts(before: Side, after: Side) -> Iterator[str]:
     changed = [
         rule for rule in before.verdicts if after.verdicts.get(rule, before.verdicts[rule]) != before.verdicts[rule]
     ]
@@ -86,17 +90,17 @@ def _verdicts(before: Side, after: Side) -> Iterator[str]:
             yield f"Findings: {sides[0]} in A, {sides[1]} in B."
 
 
-def _kind(kind: Kind) -> str:
+def _format_kind(kind: Kind) -> str:
     api, acks = kind
     return api if acks is None else f"{api} acks={'all' if acks == -1 else acks}"
 
 
-def _ratio(first: float | None, second: float | None) -> float | None:
+def _compute_ratio(first: float | None, second: float | None) -> float | None:
     return None if not first or second is None else second / first
 
 
-def _latency(before: Side, after: Side) -> Iterator[str]:
-    rows = [(ratio, row) for ratio, row in _latency_rows(before, after) if ratio is not None]
+def _compare_latency(before: Side, after: Side) -> Iterator[str]:
+    rows = [(ratio, row) for ratio, row in _list_latency_rows(before, after) if ratio is not None]
     if rows and _is_change(rows[0][0]):
         row = rows[0][1]
         yield f"Most changed: p99 of {row['request']}, {ms(row['p99_a'])} ms in A, {ms(row['p99_b'])} ms in B."
@@ -108,7 +112,7 @@ def _is_change(ratio: float | None) -> bool:
     return ratio is not None and ratio > 0 and abs(math.log(ratio)) >= math.log(RATIO_MIN)
 
 
-def _reasons(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
+def _explain_latency(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
     """Yield why acks=all produces took longer on one side."""
     p99 = [side.latency.get(("PRODUCE", -1), NO_REQUESTS)["p99"] for side in (before, after)]
     if p99[0] is None or p99[1] is None or not _is_change(p99[1] / p99[0]):
@@ -124,8 +128,8 @@ def _reasons(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
         yield f"acks=all produces took longer in {name}; no replica accounts for it."
         return
     yield (
-        f"acks=all produces took longer in {name}: {share(slower.slow_share(worst))} of the waiting beyond "
-        f"{slow_ms} ms was for broker {worst} ({share(faster.slow_share(worst))} in {other})."
+        f"acks=all produces took longer in {name}: {share(slower.compute_slow_share(worst))} of the waiting beyond "
+        f"{slow_ms} ms was for broker {worst} ({share(faster.compute_slow_share(worst))} in {other})."
     )
     happened = {
         what: number
@@ -133,7 +137,7 @@ def _reasons(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
         if number > faster.of_broker.get(worst, {}).get(what, 0)
     }
     if happened:
-        times = listed(f"{what} ({number} times)" if number > 1 else what for what, number in happened.items())
+        times = join_values(f"{what} ({number} times)" if number > 1 else what for what, number in happened.items())
         yield f"New or more frequent in {name}: broker {worst} {times}."
     else:
         yield f"The logs hold no restart, election or ISR change of broker {worst} that explains it: only the waiting."
@@ -142,55 +146,61 @@ def _reasons(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
 # ------------------------------------------------------------------------ tables
 
 
-def _tables(before: Side, after: Side) -> Iterator[Table]:
+def _make_tables(before: Side, after: Side) -> Iterator[Table]:
     yield Table(
         title="latency, milliseconds, A -> B (p99.9: --format json)",
-        rows=tuple(row for _, row in _latency_rows(before, after)[:ROWS_MAX]),
+        rows=tuple(row for _, row in _list_latency_rows(before, after)[:ROWS_MAX]),
     )
-    yield Table(title="phases, mean milliseconds", rows=tuple(_phase_rows(before, after)[:ROWS_MAX]))
-    yield Table(title="closing replica of acks=all produces, A -> B", rows=tuple(_wait_rows(before, after)))
-    yield Table(title="events", rows=tuple(_count_rows(before.events, after.events, "event")[:ROWS_MAX]))
+    yield Table(title="phases, mean milliseconds", rows=tuple(_list_phase_rows(before, after)[:ROWS_MAX]))
+    yield Table(title="closing replica of acks=all produces, A -> B", rows=tuple(_list_wait_rows(before, after)))
+    yield Table(title="events", rows=tuple(_list_count_rows(before.events, after.events, "event")[:ROWS_MAX]))
     named = [{f"{of} {rule}": number for (of, rule), number in side.findings.items()} for side in (before, after)]
-    yield Table(title="findings", rows=tuple(_count_rows(named[0], named[1], "finding")[:ROWS_MAX]))
+    yield Table(title="findings", rows=tuple(_list_count_rows(named[0], named[1], "finding")[:ROWS_MAX]))
 
 
-def _by_change(ratio: float | None) -> float:
+def _measure_change(ratio: float | None) -> float:
     return abs(math.log(ratio)) if ratio else 0.0
 
 
-def _latency_rows(before: Side, after: Side) -> list[tuple[float | None, dict[str, Any]]]:
+def _list_latency_rows(before: Side, after: Side) -> list[tuple[float | None, dict[str, Any]]]:
     """Return a row per kind of request with the ratio of its p99, most changed first."""
     rows = []
-    for kind in sorted({*before.latency, *after.latency}, key=_kind):
+    for kind in sorted({*before.latency, *after.latency}, key=_format_kind):
         first, second = (side.latency.get(kind, NO_REQUESTS) for side in (before, after))
-        row: dict[str, Any] = {"request": _kind(kind)}
+        row: dict[str, Any] = {"request": _format_kind(kind)}
         for name in ("requests", *q.QUANTILES):
             row |= {f"{name}_a": first[name], f"{name}_b": second[name]}
         enough = min(first["requests"], second["requests"]) >= REQUESTS_MIN
-        ratio = _ratio(first["p99"], second["p99"]) if enough else None
-        rows.append((ratio, row | {"change_p99": _times(ratio)}))
-    return sorted(rows, key=lambda row: -_by_change(row[0]))
+        ratio = _compute_ratio(first["p99"], second["p99"]) if enough else None
+        rows.append((ratio, row | {"change_p99": _format_ratio(ratio)}))
+    return sorted(rows, key=lambda row: -_measure_change(row[0]))
 
 
-def _times(ratio: float | None) -> str | None:
-    """Return a ratio as ``3.5x``. None if there is no ratio."""
+def _format_ratio(ratio: float | None) -> str | None:
+    """Return a ratio as ``3.5x``. None for None."""
     return None if ratio is None else f"{ratio:,.1f}x" if ratio >= 1 else f"{ratio:.2f}x"
 
 
-def _phase_rows(before: Side, after: Side) -> list[dict[str, Any]]:
+def _list_phase_rows(before: Side, after: Side) -> list[dict[str, Any]]:
     rows = []
-    for kind in sorted({*before.latency} & {*after.latency}, key=_kind):
+    for kind in sorted({*before.latency} & {*after.latency}, key=_format_kind):
         if min(side.latency[kind]["requests"] for side in (before, after)) < REQUESTS_MIN:
             continue
         for phase in PHASES:
             first, second = before.latency[kind][phase], after.latency[kind][phase]
             if abs(second - first) >= DIFFERENCE_MIN_MS:
-                row = {"request": _kind(kind), "phase": phase, "a": first, "b": second, "difference": second - first}
+                row = {
+                    "request": _format_kind(kind),
+                    "phase": phase,
+                    "a": first,
+                    "b": second,
+                    "difference": second - first,
+                }
                 rows.append(row)
     return sorted(rows, key=lambda row: -abs(row["difference"]))
 
 
-def _wait_rows(before: Side, after: Side) -> list[dict[str, Any]]:
+def _list_wait_rows(before: Side, after: Side) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for broker in sorted({*before.waits, *after.waits}):
         counts = [side.waits.get(broker, (0, 0.0)) for side in (before, after)]
@@ -201,14 +211,14 @@ def _wait_rows(before: Side, after: Side) -> list[dict[str, Any]]:
                 "operations_b": counts[1][0],
                 "slow_wait_s_a": counts[0][1],
                 "slow_wait_s_b": counts[1][1],
-                "share_a": share(before.slow_share(broker)),
-                "share_b": share(after.slow_share(broker)),
+                "share_a": share(before.compute_slow_share(broker)),
+                "share_b": share(after.compute_slow_share(broker)),
             }
         )
     return sorted(rows, key=lambda row: -abs(row["slow_wait_s_b"] - row["slow_wait_s_a"]))
 
 
-def _count_rows(first: Mapping[str, int], second: Mapping[str, int], what: str) -> list[dict[str, Any]]:
+def _list_count_rows(first: Mapping[str, int], second: Mapping[str, int], what: str) -> list[dict[str, Any]]:
     rows = [(name, first.get(name, 0), second.get(name, 0)) for name in sorted({*first, *second})]
     return [{what: name, "a": a, "b": b} for name, a, b in sorted(rows, key=lambda row: -abs(row[2] - row[1]))]
 
@@ -219,8 +229,8 @@ def side(
     """Return the figures of an interval of a lake.
 
     Args:
-        cluster: name or id of one; None: of the only one that has requests then.
-        slow_ms: a wait beyond this counts.
+        cluster: name or id of a cluster. None for the only one with requests in the interval.
+        slow_ms: minimum wait that counts.
 
     Raises:
         InputError: the lake has no such cluster, or requests of several.
@@ -231,7 +241,7 @@ def side(
     parameters = {"since": since, "until": until, "cluster": cluster_id}
     means = ", ".join(f"avg({column}) AS {phase}" for phase, column in PHASES.items())
     latency = reader.rows(
-        f"""SELECT api, acks, count(*) AS requests, {q.quantiles("total_time_ms")} AS ticks, {means}
+        f"""SELECT api, acks, count(*) AS requests, {q.build_quantile_sql("total_time_ms")} AS ticks, {means}
             FROM gold_request_phases WHERE {ARRIVED} GROUP BY api, acks""",
         **parameters,
     )
@@ -240,7 +250,7 @@ def side(
             FROM ({queries.operations(ARRIVED, slow_ms)}) WHERE kind = '{PRODUCE}' GROUP BY 1""",
         **parameters,
     )
-    events, of_broker = _events(reader, parameters)
+    events, of_broker = _count_events(reader, parameters)
     findings = reader.rows(
         f"""SELECT severity, rule_id, count(*) AS n FROM gold_violations
             WHERE time >= $since AND time < $until AND {OF_CLUSTER} AND implied_by IS NULL GROUP BY ALL""",
@@ -248,7 +258,7 @@ def side(
     )
     return Side(
         name=name,
-        seconds=_seconds(reader, parameters, since_us, until_us),
+        seconds=_measure_seconds(reader, parameters, since_us, until_us),
         # A lake of an older version has one result for all clusters.
         verdicts={
             row["rule_id"]: row["verdict"]
@@ -256,14 +266,16 @@ def side(
             if cluster_id in (None, row.get("cluster_id", cluster_id))
         },
         findings={(row["severity"], row["rule_id"]): row["n"] for row in findings},
-        latency={(row["api"], row["acks"]): row | q.named(row["ticks"]) for row in latency},
+        latency={(row["api"], row["acks"]): row | q.name_quantiles(row["ticks"]) for row in latency},
         waits={row["replica"]: (row["operations"], row["slow_s"]) for row in waits},
         events=events,
         of_broker=of_broker,
     )
 
 
-def _seconds(reader: LakeReader, parameters: dict[str, Any], since_us: int | None, until_us: int | None) -> float:
+def _measure_seconds(
+    reader: LakeReader, parameters: dict[str, Any], since_us: int | None, until_us: int | None
+) -> float:
     if since_us is not None and until_us is not None:
         return (until_us - since_us) / 1e6
     (row,) = reader.rows(
@@ -274,7 +286,7 @@ def _seconds(reader: LakeReader, parameters: dict[str, Any], since_us: int | Non
     return float(row["s"] or 0.0)
 
 
-def _events(reader: LakeReader, parameters: dict[str, Any]) -> tuple[dict[str, int], dict[int, dict[str, int]]]:
+def _count_events(reader: LakeReader, parameters: dict[str, Any]) -> tuple[dict[str, int], dict[int, dict[str, int]]]:
     """Return how often each event happened, in total and per broker."""
     rows = reader.rows(
         f"""WITH happened AS (

@@ -1,4 +1,4 @@
-"""The story of one finding of a rule: its lines in order, what it implies, what it means."""
+"""The story of one finding of a rule: its lines in order, its consequences, its meaning."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from highwater.pipelines.base.plain import number, offsets
 from highwater.pipelines.base.values import iso_utc
 from highwater.pipelines.incidents.incident import releases_of
-from highwater.pipelines.inquiry.answer import Answer, Row, Rows, Table, listed, place_of
-from highwater.pipelines.inquiry.read_lines import lines_of
-from highwater.pipelines.inquiry.shown import SHOWS, shows
+from highwater.pipelines.inquiry.answer import Answer, Row, Rows, Table, join_values, name_partition
+from highwater.pipelines.inquiry.read_lines import load_lines
+from highwater.pipelines.inquiry.shown import SHOWS, describe_row
 from highwater.pipelines.lake.lines import Place, rows_at
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report.cluster.parts import Step
 from highwater.pipelines.rules.registry import BY_ID
-from highwater.pipelines.timing.clocks.order import in_order
+from highwater.pipelines.timing.clocks.order import sort_lines
 
 _MEANING = {
     "violation": "This is a violation: the guarantee is broken.",
@@ -41,22 +41,22 @@ class FindingRows:
 def answer(rows: FindingRows) -> Answer:
     """Return the story in words; evidence already has its lines."""
     finding = rows.finding
-    lines, note = in_order(rows.evidence, rows.clocks)
-    where = "" if finding["topic"] is None else f" at {place_of(finding['topic'], finding['partition'])}"
+    lines, note = sort_lines(rows.evidence, rows.clocks)
+    where = "" if finding["topic"] is None else f" at {name_partition(finding['topic'], finding['partition'])}"
     return Answer(
         title=f"{finding['severity']} {finding['rule_id']}{where}, finding {finding['finding_id']}",
-        sentences=(*_sentences(rows), *([note] if note else [])),
-        steps=tuple(map(_step, lines)),
-        tables=tuple(_tables(rows)),
+        sentences=(*_write_sentences(rows), *([note] if note else [])),
+        steps=tuple(map(_make_step, lines)),
+        tables=tuple(_make_tables(rows)),
     )
 
 
-def _sentences(rows: FindingRows) -> Iterator[str]:
+def _write_sentences(rows: FindingRows) -> Iterator[str]:
     finding = rows.finding
     yield str(finding["message"])
     yield f"The guarantee: {rows.guarantee} {_MEANING[finding['severity']]}"
     several = "s" if len(finding["brokers"]) > 1 else ""
-    subjects = [f"broker{several} {listed(finding['brokers'])}"] if finding["brokers"] else []
+    subjects = [f"broker{several} {join_values(finding['brokers'])}"] if finding["brokers"] else []
     if finding["leader_epoch"] is not None:
         subjects.append(f"leader epoch {finding['leader_epoch']}")
     if finding["offset_start"] is not None:
@@ -79,8 +79,8 @@ def _sentences(rows: FindingRows) -> Iterator[str]:
         yield "The lake holds no evidence lines of this finding."
 
 
-def _step(line: Row) -> Step:
-    """Return a line of evidence. Content of a file has no time: it was copied before or after the lines."""
+def _make_step(line: Row) -> Step:
+    """Return a step for a line of evidence. Content of a file has no time: its copy may be of any time."""
     broker = "" if line["broker_id"] is None else f" of broker {line['broker_id']}"
     return Step(
         time=None if line["time"] is None else iso_utc(line["time"]),
@@ -92,7 +92,7 @@ def _step(line: Row) -> Step:
     )
 
 
-def _tables(rows: FindingRows) -> Iterator[Table]:
+def _make_tables(rows: FindingRows) -> Iterator[Table]:
     if rows.implied:
         names = ("finding_id", "rule_id", "severity", "offset_start", "offset_end")
         implied = tuple({name: row[name] for name in names} for row in rows.implied)
@@ -103,8 +103,8 @@ def _tables(rows: FindingRows) -> Iterator[Table]:
 SENTENCES_MAX = 2
 
 
-def findings(reader: LakeReader, finding_id: str) -> list[dict[str, Any]]:
-    """Findings whose id begins so, and those of a rule of this name."""
+def find_findings(reader: LakeReader, finding_id: str) -> list[dict[str, Any]]:
+    """Return the findings whose id has a prefix, or whose rule has this name."""
     return reader.rows(
         """SELECT * FROM gold_violations WHERE starts_with(finding_id, $id) OR rule_id = $id
            ORDER BY severity = 'violation' DESC, implied_by IS NOT NULL, topic, partition, offset_start, finding_id""",
@@ -112,13 +112,13 @@ def findings(reader: LakeReader, finding_id: str) -> list[dict[str, Any]]:
     )
 
 
-def finding_rows(reader: LakeReader, finding: dict[str, Any]) -> FindingRows:
-    """Return the rows of one of these."""
+def read_finding(reader: LakeReader, finding: dict[str, Any]) -> FindingRows:
+    """Return the rows of one finding."""
     of = {"id": finding["finding_id"]}
     origin = {"id": finding["implied_by"]}
     evidence = reader.rows("SELECT * FROM gold_evidence WHERE finding_id = $id ORDER BY position", **of)
-    shown = _shown(reader, finding, evidence)
-    texts = lines_of(reader, evidence).texts
+    shown = _describe_evidence(reader, finding, evidence)
+    texts = load_lines(reader, evidence).texts
     for line in evidence:
         place = line["file_id"], line["byte_offset"]
         line |= {"shows": " ".join(shown.get(place, ())), "text": texts.get(place, line["text"])}
@@ -135,10 +135,8 @@ def finding_rows(reader: LakeReader, finding: dict[str, Any]) -> FindingRows:
     )
 
 
-def _shown(reader: LakeReader, finding: dict[str, Any], evidence: Rows) -> dict[Place, list[str]]:
-    """Return what each line of evidence shows of the finding's partition, by place: a sentence per row that the line
-    became.
-    """
+def _describe_evidence(reader: LakeReader, finding: dict[str, Any], evidence: Rows) -> dict[Place, list[str]]:
+    """Return sentences about the finding's partition for each line of evidence, by its location."""
     places = {(line["file_id"], line["byte_offset"]) for line in evidence if line["file_id"] is not None}
     topic, partition = finding["topic"], finding["partition"]
     sentences: dict[Place, dict[str, None]] = defaultdict(dict)
@@ -147,6 +145,6 @@ def _shown(reader: LakeReader, finding: dict[str, Any], evidence: Rows) -> dict[
             is_of_other = topic is not None and row.get("topic") is not None and row["topic"] != topic
             is_of_other = is_of_other or (partition is not None and row.get("partition") not in (None, partition))
             if not is_of_other:
-                sentence = shows(table, row | {"of_topic": topic, "of_partition": partition})
+                sentence = describe_row(table, row | {"of_topic": topic, "of_partition": partition})
                 sentences[row["file_id"], row["byte_offset"]][sentence] = None
     return {place: list(of_place)[:SENTENCES_MAX] for place, of_place in sentences.items()}

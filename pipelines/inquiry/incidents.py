@@ -1,4 +1,4 @@
-"""``highwater incidents``: what happened, with the command that asks further. Pure."""
+"""``highwater incidents``: chains of incidents, with the commands for details. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from highwater.pipelines.report.model import Incident
 TEXT_MAX = 1200
 
 
-def selected(incidents: Sequence[Incident], broker_id: int | None, topic: str | None) -> list[Chain]:
-    """Return chains with a part about a broker, or a partition of a topic; all if neither is asked for."""
+def select_chains(incidents: Sequence[Incident], broker_id: int | None, topic: str | None) -> list[Chain]:
+    """Return the chains with a part about a broker, or about a topic or partition; all without both."""
 
     def is_about(incident: Incident) -> bool:
         of_broker = broker_id is None or broker_id in incident.broker_ids
@@ -27,24 +27,24 @@ def selected(incidents: Sequence[Incident], broker_id: int | None, topic: str | 
     return [chain for chain in chains(incidents) if any(map(is_about, (chain.cause, *chain.effects)))]
 
 
-def as_json(selection: Sequence[Chain]) -> str:
-    """Return the incidents as report.json has them, in the order of harm."""
+def format_json(selection: Sequence[Chain]) -> str:
+    """Return the incidents as in report.json, most harmful first."""
     rows = [incident.model_dump(mode="json") for chain in selection for incident in (chain.cause, *chain.effects)]
     return orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode()
 
 
-def as_text(selection: Sequence[Chain], has_requests: bool, is_whole: bool) -> str:
-    """Return every incident, each chain with the lines of its cause and the commands that ask further.
+def format_text(selection: Sequence[Chain], has_requests: bool, is_whole: bool) -> str:
+    """Return every incident, each chain with the lines of its cause and the commands for details.
 
     Args:
-        is_whole: lines of evidence are not cut.
+        is_whole: True to show lines of evidence uncut.
     """
     if not selection:
         return "No incident in this selection."
-    return "\n".join(line for chain in selection for line in _chain(chain, has_requests, is_whole)).rstrip()
+    return "\n".join(line for chain in selection for line in _format_chain(chain, has_requests, is_whole)).rstrip()
 
 
-def _chain(chain: Chain, has_requests: bool, is_whole: bool) -> Iterator[str]:
+def _format_chain(chain: Chain, has_requests: bool, is_whole: bool) -> Iterator[str]:
     head = chain.head
     yield plain(f"{WORDS[chain.harm]}  {window(chain)} UTC   {head.kind} {head.incident_id}", WIDTH_MAX)
     yield from indented(account_of(head), "  ", "  ")

@@ -1,7 +1,7 @@
-"""The life of a partition: its epochs, leaders and in-sync sets, truncations, and when it was unavailable.
+"""The history of a partition: its epochs, leaders and in-sync sets, truncations, and its unavailable time.
 
-And what is known of its replicas, up to a time. A hot partition has millions of fetches and produces a day: DuckDB
-gives of a leadership's fetches each follower's last one, and of the acknowledged batches the newest ones.
+It also bounds the logs of its replicas at a time. A hot partition has millions of fetches and produces a day, so DuckDB
+returns only each follower's last fetch of a leadership, and the newest acknowledged batches.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.base.plain import number
 from highwater.pipelines.base.values import instant, iso_utc
-from highwater.pipelines.inquiry import read_marks as of
+from highwater.pipelines.inquiry import read_marks
 from highwater.pipelines.inquiry.answer import (
     Answer,
     Lines,
@@ -21,28 +21,28 @@ from highwater.pipelines.inquiry.answer import (
     Row,
     Rows,
     Table,
-    listed,
-    place_of,
-    steps_of,
+    join_values,
+    name_partition,
+    sort_steps,
 )
 from highwater.pipelines.inquiry.read_lines import FAR_US, LINE, OF_PARTITION
-from highwater.pipelines.inquiry.read_marks import ACKED_MAX, acked_batches, unplaced, with_ends
+from highwater.pipelines.inquiry.read_marks import ACKED_MAX, count_unplaced, extend_last_batches, read_acked_batches
 from highwater.pipelines.inquiry.replica_logs import (
     WATERMARK,
     KnownReplicaLog,
     LeaderTenure,
-    history_of_rows,
-    replica_logs,
+    build_row_history,
+    fold_marks,
     tenures,
 )
 from highwater.pipelines.inquiry.survivors import PartitionFacts
 from highwater.pipelines.kafka.controller_rows import COMMITTED
 from highwater.pipelines.lake.reader import LakeReader
 
-#: Steps that are told; the question can be narrowed by times.
+#: Steps that an answer shows; times narrow the question.
 STEPS_MAX = 400
 
-#: An election this much later than the failure has its time told.
+#: Delay of an election after the failure from which its time is shown.
 _ELECTED_LATER_US = 1_000_000
 _REASONS = {
     "failed": "it failed",
@@ -85,34 +85,34 @@ class PartitionRows:
     until_us: int | None = None
 
     def holds(self, time_us: int) -> bool:
-        """Return whether the answer covers a time."""
+        """Return True if the answer covers a time."""
         return (self.since_us is None or time_us >= self.since_us) and (
             self.until_us is None or time_us < self.until_us
         )
 
 
-def rows_shown(rows: PartitionRows) -> list[Row]:
+def list_shown_rows(rows: PartitionRows) -> list[Row]:
     """Return the lines that the answer shows."""
-    return [step.row for step in _asked_for(rows)[:STEPS_MAX] if step.row is not None]
+    return [step.row for step in _select_points(rows)[:STEPS_MAX] if step.row is not None]
 
 
 def answer(rows: PartitionRows, lines: Lines) -> Answer:
     """Return the life of a partition in words."""
-    points = _asked_for(rows)
+    points = _select_points(rows)
     return Answer(
-        title=f"{place_of(rows.topic, rows.partition)} of cluster {rows.cluster_id}",
+        title=f"{name_partition(rows.topic, rows.partition)} of cluster {rows.cluster_id}",
         is_shown=bool(points or rows.logs),
-        sentences=tuple(_sentences(rows, len(points))),
-        steps=steps_of(points[:STEPS_MAX], lines),
-        tables=tuple(_tables(rows)),
+        sentences=tuple(_write_sentences(rows, len(points))),
+        steps=sort_steps(points[:STEPS_MAX], lines),
+        tables=tuple(_make_tables(rows)),
     )
 
 
-def _sentences(rows: PartitionRows, steps: int) -> Iterator[str]:
+def _write_sentences(rows: PartitionRows, steps: int) -> Iterator[str]:
     if not rows.tenures:
         yield "The logs do not show who led it."
     else:
-        leaders = listed(dict.fromkeys(tenure.leader for tenure in rows.tenures))
+        leaders = join_values(dict.fromkeys(tenure.leader for tenure in rows.tenures))
         yield f"{number(len(rows.tenures), 'leader epoch')} in the logs, led by broker {leaders}."
     unclean = [row for row in rows.failovers if row["strategy"] == "unclean"]
     if unclean:
@@ -135,15 +135,15 @@ def _sentences(rows: PartitionRows, steps: int) -> Iterator[str]:
         yield f"{steps - STEPS_MAX} later steps are left out; narrow the question with --from and --until."
 
 
-def _expected(row: Row) -> str:
-    """Return what the rule of the release expected, and whether the truncation agrees."""
+def _describe_rule(row: Row) -> str:
+    """Return the truncation that the release's rule expected, and the class of the logged one."""
     rule = f"expected: {str(row['rule']).replace('_', ' ')}"
     return "as expected" if row["class"] in ("agrees", "predicted") else f"{rule}; {row['class']}"
 
 
-def _isr_change(row: Row) -> str:
-    """Return what changed in the ISR. Without a commit it is a proposal."""
-    before, after = listed(row["isr_before"]), listed(row["isr_after"])
+def _describe_isr_change(row: Row) -> str:
+    """Return a sentence about an ISR change. Without a commit it is a proposal."""
+    before, after = join_values(row["isr_before"]), join_values(row["isr_after"])
     if row["committed_time"] is None:
         return f"The {row['made_by']} proposed ISR {after} instead of {before}; no line shows that it was committed."
     how = "left" if row["change"] == "shrink" else "joined"
@@ -152,30 +152,32 @@ def _isr_change(row: Row) -> str:
     )
 
 
-def _asked_for(rows: PartitionRows) -> list[Point]:
-    return sorted((step for step in _steps(rows) if rows.holds(step.time_us)), key=lambda step: step.time_us)
+def _select_points(rows: PartitionRows) -> list[Point]:
+    return sorted((step for step in _collect_points(rows) if rows.holds(step.time_us)), key=lambda step: step.time_us)
 
 
-def _steps(rows: PartitionRows) -> Iterator[Point]:
+def _collect_points(rows: PartitionRows) -> Iterator[Point]:
     for tenure in rows.tenures:
         row = tenure.row
         start = "" if tenure.start_offset is None else f" from offset {tenure.start_offset}"
         watermark = "" if row["high_watermark"] is None else f", high watermark {row['high_watermark']}"
-        isr = f", ISR {listed(row['isr'])}" if row["isr"] else ""
+        isr = f", ISR {join_values(row['isr'])}" if row["isr"] else ""
         yield Point(row["time"], f"Broker {tenure.leader} takes up epoch {tenure.epoch}{start}{watermark}{isr}.", row)
     for row in rows.isr_changes:
-        yield Point(row["change_time"], _isr_change(row), row)
+        yield Point(row["change_time"], _describe_isr_change(row), row)
     for row in rows.failovers:
         time_us = next((row[name] for name in ("detected_time", "elected_time", "taken_up_time") if row[name]), None)
         if time_us is not None:
             why = _REASONS.get(row["reason"], row["reason"])
-            yield Point(time_us, f"Broker {row['old_leader']} lost leadership ({why}); {_elected(row, time_us)}.")
+            yield Point(
+                time_us, f"Broker {row['old_leader']} lost leadership ({why}); {_describe_election(row, time_us)}."
+            )
     for row in rows.truncations:
         if row["logged_offset"] is not None and row["records_removed"]:
             below = ", below its high watermark" if row["below_high_watermark"] else ""
             what = (
                 f"Broker {row['broker_id']} truncated its log from {row['log_end_offset']} to {row['logged_offset']}"
-                f"{below} ({_expected(row)})."
+                f"{below} ({_describe_rule(row)})."
             )
             yield Point(row["logged_time"] or row["started_time"], what)
     for row in rows.availability:
@@ -189,8 +191,8 @@ def _steps(rows: PartitionRows) -> Iterator[Point]:
             yield Point(row["time"], f"{row['severity']} {row['rule_id']} ({command}): {row['message']}")
 
 
-def _elected(row: Row, since_us: int) -> str:
-    """Return who was elected, how, and when if that took its time."""
+def _describe_election(row: Row, since_us: int) -> str:
+    """Return the elected broker, the strategy, and the time of a late election."""
     if row["new_leader"] is None:
         return "no broker is elected"
     strategy = row["strategy"]
@@ -200,7 +202,7 @@ def _elected(row: Row, since_us: int) -> str:
     return f"broker {row['new_leader']} is elected{how}{when}"
 
 
-def _tables(rows: PartitionRows) -> Iterator[Table]:
+def _make_tables(rows: PartitionRows) -> Iterator[Table]:
     if rows.logs:
         yield Table(
             title="replicas at the end of the logs",
@@ -217,11 +219,11 @@ def _tables(rows: PartitionRows) -> Iterator[Table]:
         )
 
 
-def cluster_of(reader: LakeReader, topic: str, partition: int, cluster_id: str | None) -> str:
+def find_cluster(reader: LakeReader, topic: str, partition: int, cluster_id: str | None) -> str:
     """Return the cluster that has a partition.
 
     Raises:
-        InputError: none has it, or several do and none was named.
+        InputError: no cluster has it, or several have it and none was named.
     """
     clusters = [
         row["cluster_id"]
@@ -244,10 +246,10 @@ def cluster_of(reader: LakeReader, topic: str, partition: int, cluster_id: str |
     return str(clusters[0])
 
 
-def partition_facts(
+def read_partition_facts(
     reader: LakeReader, cluster_id: str, topic: str, partition: int, before_us: int | None
 ) -> PartitionFacts:
-    """Return all facts of a partition from lines before a time; without a time, from its data files, too."""
+    """Return all facts of a partition from lines before a time. Without a time, data files count, too."""
     before = instant(FAR_US if before_us is None else before_us)
     place = {"cluster": cluster_id, "topic": topic, "partition": partition, "before": before}
     leaderships = reader.rows(
@@ -263,33 +265,33 @@ def partition_facts(
             FROM silver_isr_changes WHERE {OF_PARTITION} AND change = 'committed' AND isr IS NOT NULL""",
         **place,
     )
-    history = history_of_rows(leaderships, changes)
+    history = build_row_history(leaderships, changes)
     all_epochs = tenures(leaderships, history)
     # A topic that is created again begins again: what was before is of no replica's log.
     newest = history.newest()
     life = newest[0].incarnation if newest else 0
     leaderships = [row for row in leaderships if history.lives.at(row["time"], row["topic_id"]) == life]
     epochs = tuple(tenure for tenure in all_epochs if tenure.incarnation == life)
-    acked = acked_batches(reader, place, epochs)
-    lines = list(of.of_lines(reader, place, newest))
-    seen = of.request_logs(reader, place, epochs)
-    traced = of.traced(reader, place)
-    fetched = list(of.of_fetches(reader, place, epochs, acked, seen))
-    acked = list(with_ends(acked, fetched))
+    acked = read_acked_batches(reader, place, epochs)
+    lines = list(read_marks.mark_lines(reader, place, newest))
+    seen = read_marks.read_request_logs(reader, place, epochs)
+    traced = read_marks.traced(reader, place)
+    fetched = list(read_marks.mark_fetches(reader, place, epochs, acked, seen))
+    acked = list(extend_last_batches(acked, fetched))
     marks = [
-        *of.of_leaderships(leaderships, epochs),
+        *read_marks.mark_leaderships(leaderships, epochs),
         *fetched,
         *lines,
-        *of.of_appends(acked),
-        *of.unseen(leaderships, fetched, lines, seen, traced),
+        *read_marks.mark_appends(acked),
+        *read_marks.mark_unseen(leaderships, fetched, lines, seen, traced),
     ]
     if before_us is None:
-        marks += of.of_files(reader, place)
-    metadata = _last_metadata(reader, place)
+        marks += read_marks.mark_files(reader, place)
+    metadata = _read_last_metadata(reader, place)
     isr = next((epoch.last_isr for epoch in newest if epoch.last_isr), ()) if metadata is None else metadata["isr"]
-    marks += of.isr_members(epochs, marks, isr)
+    marks += read_marks.mark_isr_members(epochs, marks, isr)
     committed = [mark for mark in marks if mark.kind == WATERMARK and mark.offset is not None]
-    marks += of.of_leaders_watermarks(reader, place, epochs)
+    marks += read_marks.mark_leaders_watermarks(reader, place, epochs)
     return PartitionFacts(
         cluster_id=cluster_id,
         topic=topic,
@@ -300,7 +302,7 @@ def partition_facts(
         acked=tuple(acked[:ACKED_MAX]),
         is_whole=len(acked) <= ACKED_MAX,
         has_answers=bool(acked) or (bool(epochs) and all(tenure.leader in seen.last_line_us for tenure in epochs)),
-        unplaced=unplaced(reader, place),
+        unplaced=count_unplaced(reader, place),
         replicas=tuple((metadata or {}).get("replicas") or next((e.replicas for e in newest if e.replicas), ())),
         isr=tuple(isr),
         eligible=tuple((metadata or {}).get("elr") or ()),
@@ -309,7 +311,7 @@ def partition_facts(
     )
 
 
-def _last_metadata(reader: LakeReader, place: Mapping[str, Any]) -> Row | None:
+def _read_last_metadata(reader: LakeReader, place: Mapping[str, Any]) -> Row | None:
     rows = reader.rows(
         f"""SELECT isr, elr, replicas, leader FROM silver_metadata_records
             WHERE {OF_PARTITION} AND leader IS NOT NULL AND isr IS NOT NULL AND applied
@@ -319,12 +321,12 @@ def _last_metadata(reader: LakeReader, place: Mapping[str, Any]) -> Row | None:
     return rows[0] if rows else None
 
 
-def partition_rows(
+def read_partition_rows(
     reader: LakeReader, cluster_id: str, topic: str, partition: int, since_us: int | None, until_us: int | None
 ) -> PartitionRows:
     """Return the rows that show a partition's life."""
     place = {"cluster": cluster_id, "topic": topic, "partition": partition}
-    facts = partition_facts(reader, cluster_id, topic, partition, None)
+    facts = read_partition_facts(reader, cluster_id, topic, partition, None)
     where = "cluster_id = $cluster AND topic = $topic AND partition = $partition"
     lines = reader.rows(
         f"""SELECT broker_id, epoch_us(time) AS time, {LINE} FROM silver_isr_changes WHERE {where}
@@ -341,7 +343,7 @@ def partition_rows(
     failovers, truncations, availability, findings = (
         reader.rows(f"SELECT * FROM gold_{table} WHERE {where}", **place) for table in tables
     )
-    logs = tuple(log for _, log in sorted(replica_logs(facts.marks).items()))
+    logs = tuple(log for _, log in sorted(fold_marks(facts.marks).items()))
     return PartitionRows(
         cluster_id=cluster_id,
         topic=topic,
@@ -358,7 +360,7 @@ def partition_rows(
     )
 
 
-def without_leader(reader: LakeReader, cluster_id: str | None, at_us: int | None) -> list[tuple[str, str, int]]:
+def list_leaderless(reader: LakeReader, cluster_id: str | None, at_us: int | None) -> list[tuple[str, str, int]]:
     """Return partitions without a leader at a time; without a time, at the end of the logs."""
     rows = reader.rows(
         """SELECT DISTINCT cluster_id, topic, partition FROM gold_availability

@@ -1,4 +1,4 @@
-"""Quantiles of durations as answers name them: those of report.json for the same requests. Pure."""
+"""Quantiles of durations in answers, equal to report.json for the same requests. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from highwater.pipelines.report.figures import TICKS_PER_MS
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
 
 
-def quantiles(duration_ms: str) -> str:
-    """Return SQL of all `QUANTILES`, the input of `named`."""
+def build_quantile_sql(duration_ms: str) -> str:
+    """Return SQL for all `QUANTILES`, the input of `name_quantiles`."""
     return queries.quantile(duration_ms, *QUANTILES.values())
 
 
-def named(ticks: Sequence[float] | None) -> dict[str, float | None]:
+def name_quantiles(ticks: Sequence[float] | None) -> dict[str, float | None]:
     """Return quantiles by name, milliseconds; None without a duration."""
     if ticks is None:
         return dict.fromkeys(QUANTILES)

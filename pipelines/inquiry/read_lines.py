@@ -1,4 +1,4 @@
-"""Reads texts and files of lines, and which cluster a question is about; and how times are handed to DuckDB."""
+"""Texts and files of lines, the cluster of a question, and SQL conditions on times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ARRIVED = f"arrival_time >= $since AND arrival_time < $until AND {OF_CLUSTER}"
 FAR_US = 253_000_000_000_000_000
 
 
-def lines_of(reader: LakeReader, rows: Iterable[Row]) -> Lines:
+def load_lines(reader: LakeReader, rows: Iterable[Row]) -> Lines:
     """Return texts and files of lines."""
     places = {(row["file_id"], row["byte_offset"]) for row in rows if row["file_id"] is not None}
     if not places:
@@ -33,10 +33,10 @@ def lines_of(reader: LakeReader, rows: Iterable[Row]) -> Lines:
 
 
 def named(reader: LakeReader, name: str) -> str:
-    """Return the cluster with a name or an id.
+    """Return the id of the cluster with a name or an id.
 
     Raises:
-        InputError: the lake has none; names those that it has.
+        InputError: the lake has no such cluster; names its clusters.
     """
     if not reader.has(LOG_FILES.full_name):
         return name
@@ -46,10 +46,10 @@ def named(reader: LakeReader, name: str) -> str:
 
 
 def require_one(reader: LakeReader, clusters: Collection[str]) -> None:
-    """Raise an error unless there is one cluster: equal ids of brokers or partitions differ by cluster.
+    """Raise an error unless there is at most one cluster: clusters may share ids of brokers and partitions.
 
     Raises:
-        InputError: it is of several; names them.
+        InputError: names the clusters.
     """
     if len(clusters) > 1:
         problem = f"has lines of {len(clusters)} clusters then"

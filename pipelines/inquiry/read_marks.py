@@ -20,7 +20,7 @@ from highwater.pipelines.inquiry.replica_logs import (
     WATERMARK,
     LeaderTenure,
     LogMark,
-    epoch_at,
+    find_epoch,
 )
 from highwater.pipelines.inquiry.survivors import ALL, ONE, Acked
 from highwater.pipelines.kafka.future_logs import DELETED, FutureLogLine, find_future_logs
@@ -47,7 +47,7 @@ class RequestLogs(NamedTuple):
         return last_line_us is not None and last_line_us - answered_us > ANSWERED_WITHIN_US
 
 
-def of_leaderships(rows: Rows, epochs: Iterable[LeaderTenure]) -> Iterator[LogMark]:
+def mark_leaderships(rows: Rows, epochs: Iterable[LeaderTenure]) -> Iterator[LogMark]:
     for tenure in epochs:
         time_us = tenure.row["time"] if tenure.from_us is None else tenure.from_us
         yield LogMark(tenure.epoch, time_us, LEADS, tenure.leader, tenure.start_offset, tenure.row)
@@ -60,13 +60,13 @@ def of_leaderships(rows: Rows, epochs: Iterable[LeaderTenure]) -> Iterator[LogMa
             yield LogMark(row["leader_epoch"], row["time"], WATERMARK, row["broker_id"], row["high_watermark"], row)
 
 
-#: A broker's line is of a tenure of its own.
+#: Condition: a broker's line is within a tenure of this broker.
 _IN_TENURE = """broker_id = leader
               AND (from_us IS NULL OR at_us >= from_us) AND (until_us IS NULL OR at_us < until_us)"""
 
 
-def _tenures(epochs: tuple[LeaderTenure, ...]) -> str:
-    """Return SQL of the tenures, of which there is at least one."""
+def _format_tenures(epochs: tuple[LeaderTenure, ...]) -> str:
+    """Return SQL with the tenures as a table. Expects at least one tenure."""
     values = ", ".join(
         f"({tenure.epoch}, {tenure.leader}, {tenure.from_us if tenure.from_us is not None else 'NULL::bigint'}, "
         f"{tenure.until_us if tenure.until_us is not None else 'NULL::bigint'})"
@@ -75,14 +75,14 @@ def _tenures(epochs: tuple[LeaderTenure, ...]) -> str:
     return f"tenure(epoch, leader, from_us, until_us) AS (VALUES {values})"
 
 
-def of_leaders_watermarks(
+def mark_leaders_watermarks(
     reader: LakeReader, place: Mapping[str, Any], epochs: tuple[LeaderTenure, ...]
 ) -> Iterator[LogMark]:
     """Yield the last high watermark that each leader logged in its tenure. Records below were committed."""
     if not epochs:
         return
     for row in reader.rows(
-        f"""WITH {_tenures(epochs)},
+        f"""WITH {_format_tenures(epochs)},
                  logged AS (SELECT *, epoch_us(time) AS at_us FROM silver_high_watermarks
                             WHERE {OF_PARTITION} AND high_watermark IS NOT NULL AND source = 'updated')
             SELECT epoch, broker_id, max(high_watermark) AS high_watermark,
@@ -95,7 +95,7 @@ def of_leaders_watermarks(
         yield LogMark(row["epoch"], line["time"], WATERMARK, row["broker_id"], row["high_watermark"], line)
 
 
-def of_fetches(
+def mark_fetches(
     reader: LakeReader,
     place: Mapping[str, Any],
     epochs: tuple[LeaderTenure, ...],
@@ -106,7 +106,7 @@ def of_fetches(
     if not epochs:
         return
     rows = reader.rows(
-        f"""WITH {_tenures(epochs)},
+        f"""WITH {_format_tenures(epochs)},
                  taken AS (
                    SELECT *, epoch_us(coalesce(dequeued_time, time)) AS at_us FROM silver_replica_fetches
                    WHERE {OF_PARTITION} AND coalesce(response_error_code, 0) = 0),
@@ -135,7 +135,7 @@ def of_fetches(
             end = min(row["taken_high_watermark"], row["last"]["fetch_offset"])
             yield LogMark(row["epoch"], row["last"]["time"], WATERMARK, row["replica_id"], end, row["last"])
         is_over = seen.is_over(row["broker_id"], row["replica_id"], row["last"]["time"])
-        offset_max = _end_at(acked, row["epoch"], row["carried_us"]) if is_over else None
+        offset_max = _find_end(acked, row["epoch"], row["carried_us"]) if is_over else None
         yield LogMark(
             row["epoch"],
             row["last"]["time"],
@@ -148,7 +148,7 @@ def of_fetches(
         )
 
 
-def request_logs(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[LeaderTenure, ...]) -> RequestLogs:
+def read_request_logs(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[LeaderTenure, ...]) -> RequestLogs:
     """Return how long the leaders' request logs last, and when each follower last fetched."""
     if not epochs:
         return RequestLogs({}, {})
@@ -171,17 +171,17 @@ def request_logs(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[Lea
 
 
 def traced(reader: LakeReader, place: Mapping[str, Any]) -> set[int]:
-    """Return brokers that log each append as followers (T3), so that unlogged records were not appended."""
+    """Return the brokers that log each append as followers (T3). Records that they do not log were not appended."""
     rows = reader.rows(
         f"SELECT DISTINCT broker_id FROM silver_appends WHERE {OF_PARTITION} AND source = 'follower'", **place
     )
     return {row["broker_id"] for row in rows}
 
 
-def unseen(
+def mark_unseen(
     rows: Rows, fetched: list[LogMark], lines: list[LogMark], seen: RequestLogs, traced: set[int]
 ) -> Iterator[LogMark]:
-    """Yield followers whose fetches from a leader are not logged, though there may have been some."""
+    """Yield the followers that may have fetched from a leader without a logged fetch."""
     for row in rows:
         follower, leader, epoch = row["broker_id"], row["leader"], row["leader_epoch"]
         follows = row["role"] in OWN_ROLES and leader is not None and leader >= 0 and leader != follower
@@ -189,21 +189,21 @@ def unseen(
             continue
         of_it = (mark for mark in fetched if (mark.kind, mark.epoch, mark.replica_id) == (FETCHED, epoch, follower))
         if not any(mark.time_us >= row["time"] for mark in of_it):
-            # Whatever it fetched, it did until it was started again, when it says where its log ends.
+            # It may have fetched until its next start, which logs the end of its log.
             restarts = (m.time_us for m in lines if m.kind == LOADED and m.replica_id == follower)
             until_us = min((time_us for time_us in restarts if time_us > row["time"]), default=_FOR_GOOD_US) - 1
             yield LogMark(epoch, until_us, UNSEEN, follower, None, row, leader=leader)
 
 
-def _end_at(acked: list[Acked], epoch: int, time_us: int | None) -> int | None:
+def _find_end(acked: list[Acked], epoch: int, time_us: int | None) -> int | None:
     """Return the maximum log end of a leader at a time: the lowest offset that it appended later. None if unknown."""
     later = [batch.start for batch in acked if batch.epoch == epoch and batch.row["dequeued"] > (time_us or 0)]
     return min(later, default=None)
 
 
-def of_lines(reader: LakeReader, place: Mapping[str, Any], epochs: Sequence[LeaderEpoch]) -> Iterator[LogMark]:
-    """Yield what brokers log of their own log (loaded, truncated, high watermark), and leaders of lagging replicas."""
-    of_replicas, directories = _of_replicas(reader, place)
+def mark_lines(reader: LakeReader, place: Mapping[str, Any], epochs: Sequence[LeaderEpoch]) -> Iterator[LogMark]:
+    """Yield brokers' lines about their own log (loaded, truncated, high watermark), and leaders' about laggards."""
+    of_replicas, directories = _skip_future_logs(reader, place)
     rows = reader.rows(
         f"""SELECT broker_id, epoch_us(time) AS time, '{TRUNCATED}' AS kind, "offset" AS at, {LINE}
             FROM silver_truncations WHERE {OF_PARTITION} AND source IN ('log', 'fetcher') AND "offset" IS NOT NULL
@@ -223,7 +223,7 @@ def of_lines(reader: LakeReader, place: Mapping[str, Any], epochs: Sequence[Lead
         **directories,
     )
     for row in rows:
-        epoch = epoch_at(epochs, row["broker_id"], row["time"])
+        epoch = find_epoch(epochs, row["broker_id"], row["time"])
         yield LogMark(epoch, row["time"], row["kind"], row["broker_id"], row["at"], row)
     laggards = reader.rows(
         f"""SELECT broker_id, epoch_us(time) AS time, out.replica_id, out.end_offset AS at, {LINE}
@@ -232,11 +232,11 @@ def of_lines(reader: LakeReader, place: Mapping[str, Any], epochs: Sequence[Lead
         **place,
     )
     for row in laggards:
-        epoch = epoch_at(epochs, row["broker_id"], row["time"])
+        epoch = find_epoch(epochs, row["broker_id"], row["time"])
         yield LogMark(epoch, row["time"], FETCHED, row["replica_id"], row["at"], row, leader=row["broker_id"])
 
 
-def _of_replicas(reader: LakeReader, place: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+def _skip_future_logs(reader: LakeReader, place: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     """Return SQL that excludes lines about future logs (`pipelines.kafka.future_logs`), and its parameters."""
     if not reader.has("silver.future_logs"):  # a lake of an earlier version
         return "", {}
@@ -265,7 +265,7 @@ def _of_replicas(reader: LakeReader, place: Mapping[str, Any]) -> tuple[str, dic
     return " ".join(conditions), directories
 
 
-def of_appends(acked: list[Acked]) -> Iterator[LogMark]:
+def mark_appends(acked: list[Acked]) -> Iterator[LogMark]:
     """Yield the end of each tenure's last acknowledged batch."""
     newest: dict[tuple[int, int], Acked] = {}
     for batch in acked:
@@ -276,7 +276,7 @@ def of_appends(acked: list[Acked]) -> Iterator[LogMark]:
         yield LogMark(epoch, batch.row["time"], APPENDED, broker_id, batch.end, batch.row)
 
 
-def isr_members(epochs: tuple[LeaderTenure, ...], marks: list[LogMark], isr: Iterable[int]) -> Iterator[LogMark]:
+def mark_isr_members(epochs: tuple[LeaderTenure, ...], marks: list[LogMark], isr: Iterable[int]) -> Iterator[LogMark]:
     """Yield the high watermark for members of the last in-sync set: it is the minimum of their log ends."""
     last = epochs[-1:]
     watermarks = [
@@ -286,15 +286,15 @@ def isr_members(epochs: tuple[LeaderTenure, ...], marks: list[LogMark], isr: Ite
         if (mark.kind, mark.epoch, mark.replica_id) == (WATERMARK, tenure.epoch, tenure.leader)
     ]
     if watermarks:
-        # Of lines that tell the same the first one shows it.
+        # The first of equal lines is the evidence.
         highest = max(watermarks, key=lambda mark: (mark.offset or 0, -mark.time_us))
         for member in isr:
             if member != highest.replica_id:
                 yield highest._replace(kind=APPENDED, replica_id=member)
 
 
-def of_files(reader: LakeReader, place: Mapping[str, Any]) -> Iterator[LogMark]:
-    """Yield segments, epochs and high watermarks of data directories, whose copy time is not logged."""
+def mark_files(reader: LakeReader, place: Mapping[str, Any]) -> Iterator[LogMark]:
+    """Yield segments, epochs and high watermarks of data directories. The time of the copy is not logged."""
     parameters = {name: value for name, value in place.items() if name != "before"}
     where = "cluster_id = $cluster AND topic = $topic AND partition = $partition AND broker_id IS NOT NULL"
     epochs: dict[int, list[tuple[int, int]]] = {}
@@ -320,7 +320,7 @@ def of_files(reader: LakeReader, place: Mapping[str, Any]) -> Iterator[LogMark]:
 ACKED_MAX = 100_000
 
 
-def acked_batches(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[LeaderTenure, ...]) -> list[Acked]:
+def read_acked_batches(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[LeaderTenure, ...]) -> list[Acked]:
     """Return acknowledged batches, newest first; one more than `ACKED_MAX` if there are more."""
     rows = reader.rows(
         f"""WITH answered AS (
@@ -341,12 +341,12 @@ def acked_batches(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[Le
             FROM answered ORDER BY base DESC, handled DESC LIMIT {ACKED_MAX + 1}""",
         **place,
     )
-    placed = [(tenure, row) for row in rows if (tenure := _tenure_of(epochs, row)) is not None]
+    placed = [(tenure, row) for row in rows if (tenure := _find_tenure(epochs, row)) is not None]
     batches: list[Acked] = []
     next_base: dict[int, int] = {}
     for tenure, row in placed:
         following = next_base.get(tenure.epoch)
-        # A retry is answered with the place of the batch that it repeats.
+        # A retry is answered with the offset of the batch that it repeats.
         start, end = row["base"], max(following or 0, row["base"] + 1)
         acks = ALL if row["acks"] == -1 else ONE
         batches.append(Acked(tenure.epoch, start, end, acks, row["is_sure"], following is not None, row))
@@ -354,8 +354,8 @@ def acked_batches(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[Le
     return batches
 
 
-def with_ends(acked: list[Acked], fetched: Iterable[LogMark]) -> Iterator[Acked]:
-    """Yield batches. The last one of an epoch ends at the next fetch of a follower that has it."""
+def extend_last_batches(acked: list[Acked], fetched: Iterable[LogMark]) -> Iterator[Acked]:
+    """Yield batches. The last one of an epoch ends at the next fetch of a follower that holds it."""
     reached: dict[int, int] = {}
     for mark in fetched:
         if mark.kind == FETCHED and mark.offset is not None:
@@ -365,7 +365,7 @@ def with_ends(acked: list[Acked], fetched: Iterable[LogMark]) -> Iterator[Acked]
         yield batch if batch.is_whole or end <= batch.start else batch._replace(end=end, is_whole=True)
 
 
-def unplaced(reader: LakeReader, place: Mapping[str, Any]) -> int:
+def count_unplaced(reader: LakeReader, place: Mapping[str, Any]) -> int:
     (row,) = reader.rows(
         """SELECT count(*) AS produces
            FROM (SELECT unnest(partitions) AS p FROM silver_produce_requests
@@ -376,6 +376,6 @@ def unplaced(reader: LakeReader, place: Mapping[str, Any]) -> int:
     return int(row["produces"])
 
 
-def _tenure_of(epochs: tuple[LeaderTenure, ...], row: Row) -> LeaderTenure | None:
+def _find_tenure(epochs: tuple[LeaderTenure, ...], row: Row) -> LeaderTenure | None:
     of_it = [tenure for tenure in epochs if tenure.holds(row["broker_id"], row["handled"])]
     return of_it[-1] if of_it else None

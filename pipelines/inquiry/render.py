@@ -16,21 +16,21 @@ from highwater.pipelines.report.lines import indented
 LINE_MAX = 240
 
 
-def as_json(answer: Answer) -> str:
+def format_json(answer: Answer) -> str:
     """Return the answer for programs."""
     return orjson.dumps(answer.model_dump(mode="json"), option=orjson.OPT_INDENT_2).decode()
 
 
-def as_text(answer: Answer, is_whole: bool = False) -> str:
+def format_text(answer: Answer, is_whole: bool = False) -> str:
     """Return the answer for people. Tables are separate, for the console to align.
 
     Args:
         is_whole: lines of logs are not cut.
     """
-    return "\n".join(_lines(answer, is_whole))
+    return "\n".join(_format_lines(answer, is_whole))
 
 
-def _lines(answer: Answer, is_whole: bool) -> Iterator[str]:
+def _format_lines(answer: Answer, is_whole: bool) -> Iterator[str]:
     yield plain(answer.title)
     for sentence in answer.sentences:
         yield from indented(sentence, "  ", "    ")
@@ -41,10 +41,10 @@ def _lines(answer: Answer, is_whole: bool) -> Iterator[str]:
             if step.time is not None and step.time[:10] != day:
                 day = step.time[:10]
                 yield f"{day} (UTC)"
-            yield from _step(step, is_whole)
+            yield from _format_step(step, is_whole)
 
 
-def _step(step: Step, is_whole: bool) -> Iterator[str]:
+def _format_step(step: Step, is_whole: bool) -> Iterator[str]:
     yield from indented(step.what, f"{'no time' if step.time is None else step.time[11:-1]:14}", " " * 14)
     if step.file is not None:
         yield f"{'':14}{plain(step.file)}:{step.line_no} (byte {step.byte_offset})"
@@ -53,13 +53,13 @@ def _step(step: Step, is_whole: bool) -> Iterator[str]:
             yield f"{'':14}| {plain(step.text, limit)}"
 
 
-def cells(table: Table) -> tuple[list[str], list[list[object]]]:
+def format_cells(table: Table) -> tuple[list[str], list[list[object]]]:
     """Return heads and rows of a table for the console. A pair ``x_a`` and ``x_b`` is one column: ``309 -> 129``."""
     names = [name for name in (table.rows[0] if table.rows else ()) if name not in _IN_JSON]
-    shown = {name: [_cell(row[name]) for row in table.rows] for name in names}
+    shown = {name: [_format_cell(row[name]) for row in table.rows] for name in names}
     for name in names:
         if name.endswith("_a") and (other := f"{name[:-2]}_b") in shown:
-            shown[name] = _paired(shown[name], shown.pop(other))
+            shown[name] = _pair_values(shown[name], shown.pop(other))
     heads = [name.removesuffix("_a") if f"{name[:-2]}_b" in names else name for name in shown]
     return [_HEADS.get(head, head.replace("_", " ")) for head in heads], [*map(list, zip(*shown.values(), strict=True))]
 
@@ -70,13 +70,13 @@ _HEADS = {"p999": "p99.9", "change_p99": "p99 changed"}
 _IN_JSON = ("p999_a", "p999_b")
 
 
-def _paired(before: list[str], after: list[str]) -> list[str]:
+def _pair_values(before: list[str], after: list[str]) -> list[str]:
     """Return ``309 -> 129`` with aligned arrows."""
     left, right = (max(map(len, side)) for side in (before, after))
     return [f"{one:>{left}} -> {other:>{right}}".replace(" ", GLUE) for one, other in zip(before, after, strict=True)]
 
 
-def _cell(value: object) -> str:
+def _format_cell(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):

@@ -1,7 +1,7 @@
-"""The story of one request: what it waited for, who had the records when, who answered.
+"""The story of one request: its waits, the replicas' positions over time, its answer.
 
-It is read by the id that the report gives, or by broker, correlation id and connection. An append is told as in the
-report (`pipelines.report.cluster.stories`), with the other replicas' fetches beside it.
+A request is found by the id in the report, or by broker, correlation id and connection. An append is described as in
+the report (`pipelines.report.cluster.stories`), with the fetches of other replicas.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from highwater.pipelines.base.plain import ms
 from highwater.pipelines.base.values import instant, iso_utc
-from highwater.pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, place_of, steps_of
+from highwater.pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, Table, name_partition, sort_steps
 from highwater.pipelines.inquiry.read_lines import FAR_US
 from highwater.pipelines.kafka.errors import name_error
 from highwater.pipelines.lake.reader import LakeReader
@@ -47,11 +47,11 @@ class RequestRows:
     fetches: Rows = ()  #: fetches of its partition by any replica, around its wait
 
 
-def rows_shown(rows: RequestRows) -> list[Row]:
+def list_shown_rows(rows: RequestRows) -> list[Row]:
     """Return the locations of the lines that the answer shows."""
-    shown = [step.row for step in _steps(rows) if step.row is not None]
+    shown = [step.row for step in _collect_points(rows) if step.row is not None]
     if rows.operation is not None and _is_append(rows.operation):
-        bare = _story_rows(rows, StoryRows())
+        bare = _make_story_rows(rows, StoryRows())
         shown += [{"file_id": file_id, "byte_offset": offset} for file_id, offset in lines_of(bare)]
     return shown
 
@@ -64,10 +64,10 @@ def answer(rows: RequestRows, lines: Lines) -> Answer:
         f"{phases['api']} of {who} to broker {phases['broker_id']}, correlation id {phases['correlation_id']}, "
         f"connection {phases['connection']}, arrived {iso_utc(phases['arrival_time'])}"
     )
-    steps = list(steps_of(_steps(rows), lines))
+    steps = list(sort_steps(_collect_points(rows), lines))
     tables = [Table(title="phases, milliseconds", rows=({name: phases[column] for name, column in PHASES.items()},))]
     if operation is not None and _is_append(operation):
-        (story,) = stories(_story_rows(rows, lines))
+        (story,) = stories(_make_story_rows(rows, lines))
         steps += story.steps
         if story.parts_ms:
             tables.append(Table(title="wait, milliseconds", rows=(dict(story.parts_ms),)))
@@ -75,14 +75,14 @@ def answer(rows: RequestRows, lines: Lines) -> Answer:
         if parts:
             tables.append(Table(title="partitions", rows=parts))
     steps.sort(key=lambda step: step.time or "")
-    return Answer(title=title, sentences=tuple(_sentences(rows)), steps=tuple(steps), tables=tuple(tables))
+    return Answer(title=title, sentences=tuple(_write_sentences(rows)), steps=tuple(steps), tables=tuple(tables))
 
 
 def _is_append(operation: Row) -> bool:
     return bool(operation["operation"] == "produce")
 
 
-def _story_rows(rows: RequestRows, lines: Lines) -> StoryRows:
+def _make_story_rows(rows: RequestRows, lines: Lines) -> StoryRows:
     assert rows.operation is not None
     request = [{**rows.line, "time": rows.operation["line_time"]}] if rows.line is not None else []
     for part in request:
@@ -90,7 +90,7 @@ def _story_rows(rows: RequestRows, lines: Lines) -> StoryRows:
     return StoryRows([rows.operation], request, rows.fetches, lines.texts, lines.paths)
 
 
-def _sentences(rows: RequestRows) -> Iterator[str]:
+def _write_sentences(rows: RequestRows) -> Iterator[str]:
     phases, operation = rows.phases, rows.operation
     longest = max(PHASES, key=lambda name: phases[PHASES[name]] or 0)
     yield (
@@ -110,12 +110,12 @@ def _sentences(rows: RequestRows) -> Iterator[str]:
     )
     yield f"Cause: {operation['cause']}; {operation['class']}{reason}{distance}{bug}."
     if operation["closing_replica"] is not None:
-        yield from _waited(operation)
+        yield from _describe_wait(operation)
 
 
-def _waited(operation: Row) -> Iterator[str]:
+def _describe_wait(operation: Row) -> Iterator[str]:
     replica, role = operation["closing_replica"], operation["closing_role"]
-    place = place_of(operation["closing_topic"], operation["closing_partition"])
+    place = name_partition(operation["closing_topic"], operation["closing_partition"])
     yield f"It waited {ms(operation['wait_ms'])} ms, last of all for broker {replica}{_ROLES.get(role, '')} at {place}."
     parts = {name: operation[column] for name, column in SPLIT.items() if operation[column]}
     if parts:
@@ -125,11 +125,11 @@ def _waited(operation: Row) -> Iterator[str]:
         yield f"Without broker {replica} it would have waited {ms(operation['wait_without_closing_ms'])} ms."
 
 
-def _steps(rows: RequestRows) -> Iterator[Point]:
-    """Yield the further steps: of other replicas for an append, else all."""
+def _collect_points(rows: RequestRows) -> Iterator[Point]:
+    """Yield further steps: those about other replicas for an append, else all steps."""
     operation = rows.operation
     if operation is not None and _is_append(operation):
-        yield from _other_replicas(rows, operation)
+        yield from _collect_other_replicas(rows, operation)
         return
     phases = rows.phases
     broker, arrival = phases["broker_id"], phases["arrival_time"]
@@ -149,7 +149,7 @@ def _steps(rows: RequestRows) -> Iterator[Point]:
     yield Point(answered, f"Answered{'' if size is None else f' with {size} bytes'}.", rows.line)
 
 
-def _other_replicas(rows: RequestRows, operation: Row) -> Iterator[Point]:
+def _collect_other_replicas(rows: RequestRows, operation: Row) -> Iterator[Point]:
     place = operation["closing_topic"], operation["closing_partition"]
     part = next((part for part in operation["partitions"] or () if (part["topic"], part["partition"]) == place), None)
     if part is None or part["required_offset"] is None:
@@ -172,7 +172,7 @@ _KEY = "cluster_id = $cluster AND broker_id = $broker AND correlation_id = $corr
 _SAME = f"{_KEY} AND connection IS NOT DISTINCT FROM $connection"
 
 
-def by_id(reader: LakeReader, request_id: str) -> list[dict[str, Any]]:
+def find_by_id(reader: LakeReader, request_id: str) -> list[dict[str, Any]]:
     """Return keys of operations whose id has a prefix."""
     return reader.rows(
         f"""SELECT cluster_id, broker_id, connection, correlation_id, epoch_us(line_time) AS line_time, api, client_id,
@@ -183,7 +183,7 @@ def by_id(reader: LakeReader, request_id: str) -> list[dict[str, Any]]:
     )
 
 
-def by_number(
+def find_by_number(
     reader: LakeReader,
     broker_id: int,
     correlation_id: int,
@@ -210,7 +210,7 @@ def by_number(
     )
 
 
-def request_rows(reader: LakeReader, key: dict[str, Any]) -> RequestRows:
+def read_request(reader: LakeReader, key: dict[str, Any]) -> RequestRows:
     """Return the rows of one request."""
     parameters = {
         "cluster": key["cluster_id"],

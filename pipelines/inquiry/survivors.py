@@ -1,8 +1,7 @@
 """Known records of each replica of a partition, and the loss if it is elected. Pure.
 
-A record is lost by an election if the elected replica's log does not hold it: KIP-101 and later truncate all others to
-the new leader's log. What is acknowledged is known from answers to produces (T1), what is committed from high
-watermarks (T0).
+An election loses a record if the elected replica's log does not hold it: since KIP-101 all others truncate to the new
+leader's log. Acknowledged records are known from answers to produces (T1), committed records from high watermarks (T0).
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from typing import Any, NamedTuple
 
 from highwater.pipelines.base.plain import number, offsets
 from highwater.pipelines.base.values import iso_utc
-from highwater.pipelines.inquiry.answer import Answer, Lines, Point, Row, Table, place_of, steps_of
+from highwater.pipelines.inquiry.answer import Answer, Lines, Point, Row, Table, name_partition, sort_steps
 from highwater.pipelines.inquiry.replica_logs import (
     WATERMARK,
     Interval,
     KnownReplicaLog,
     LeaderTenure,
     LogMark,
-    replica_logs,
+    fold_marks,
 )
 
 ALL, ONE = "all", "1"
@@ -36,7 +35,7 @@ class Acked(NamedTuple):
     end: int  #: exclusive
     acks: str  #: ``all`` or ``1``
     is_sure: bool  #: the answer is logged; where a release logs none, it may have been an error
-    is_whole: bool  #: it ends there, as what comes behind it shows; else it may hold more records
+    is_whole: bool  #: `end` is known from later lines; else it may hold more records
     row: Row  #: the request's line
 
 
@@ -52,14 +51,14 @@ class PartitionFacts:
     marks: tuple[LogMark, ...]  #: of its replicas' logs
     acked: tuple[Acked, ...]  #: acknowledged batches, the newest `ACKED_MAX` of them; `is_whole`: these are all
     is_whole: bool
-    has_answers: bool  #: the logs have answers to produces at all: to it, or its leaders' request logs are there
+    has_answers: bool  #: the logs have answers to its produces, or the request logs of its leaders
     unplaced: int  #: produces of acks=1 that were answered, at offsets that no line shows
     replicas: tuple[int, ...]
-    #: isr, eligible: members of the ISR, and eligible leader replicas (KIP-966), as last told
+    #: isr, eligible: last known ISR, and last known eligible leader replicas (KIP-966)
     isr: tuple[int, ...]
     eligible: tuple[int, ...]
-    leader: int | None  #: as last told; -1 for none
-    committed: LogMark | None  #: highest high watermark that a leader told, with its epoch and line
+    leader: int | None  #: last known leader; -1 for none
+    committed: LogMark | None  #: highest high watermark that a leader logged, with its epoch and line
 
 
 class Loss(NamedTuple):
@@ -67,7 +66,7 @@ class Loss(NamedTuple):
 
     surely: tuple[Interval, ...]
     perhaps: tuple[Interval, ...]
-    beyond: int | None = None  #: from here on there may be more records of a lost batch; None: there are none
+    beyond: int | None = None  #: first offset of possible further records of a lost batch; None without any
 
     @property
     def surely_count(self) -> int:
@@ -107,24 +106,24 @@ class Survivors:
     """All replicas of a partition."""
 
     facts: PartitionFacts
-    acked: tuple[Acked, ...]  #: acknowledged batches, with those that only a high watermark shows to have been
+    acked: tuple[Acked, ...]  #: acknowledged batches, also those that only a high watermark proves
     candidates: tuple[Candidate, ...]  #: by replica id
-    gone: Loss  #: acks=all records that the last leader's log did not hold: lost before, whoever is elected
+    gone: Loss  #: acks=all records that the last leader's log did not hold: lost before any election
 
 
-def survivors(facts: PartitionFacts) -> Survivors:
+def find_survivors(facts: PartitionFacts) -> Survivors:
     """Return the loss by each election."""
-    logs = replica_logs(facts.marks)
-    acked = with_committed(facts)
+    logs = fold_marks(facts.marks)
+    acked = mark_committed(facts)
     last = logs.get(facts.tenures[-1].leader) if facts.tenures else None
-    standing, gone = _standing(acked, last)
+    standing, gone = _split_lost(acked, last)
     # A broker that the partition was moved away from is not elected, whatever its log holds.
     replicas = sorted({*facts.replicas, *facts.isr} if facts.replicas else logs)
-    candidates = (_candidate(logs.get(replica, KnownReplicaLog(replica)), standing, facts) for replica in replicas)
+    candidates = (_make_candidate(logs.get(replica, KnownReplicaLog(replica)), standing, facts) for replica in replicas)
     return Survivors(facts, tuple(acked), tuple(candidates), gone)
 
 
-def with_committed(facts: PartitionFacts) -> list[Acked]:
+def mark_committed(facts: PartitionFacts) -> list[Acked]:
     """Return batches. Without logged answers, one below its leader's high watermark counts as acknowledged."""
     passed: dict[int, int] = {}
     for mark in facts.marks:
@@ -133,20 +132,20 @@ def with_committed(facts: PartitionFacts) -> list[Acked]:
     return [batch._replace(is_sure=batch.is_sure or batch.end <= passed.get(batch.epoch, 0)) for batch in facts.acked]
 
 
-def _standing(acked: Iterable[Acked], last: KnownReplicaLog | None) -> tuple[list[Acked], Loss]:
-    """Return acknowledged records that the last leader's log may hold, and those that it does not."""
+def _split_lost(acked: Iterable[Acked], last: KnownReplicaLog | None) -> tuple[list[Acked], Loss]:
+    """Return the acknowledged records that the last leader's log may hold, and the lost ones."""
     standing: list[Acked] = []
     gone: list[Interval] = []
     for batch in acked:
-        start, end = (batch.start, batch.end) if last is None else last.possibly_held(*batch[:3])
+        start, end = (batch.start, batch.end) if last is None else last.find_possible(*batch[:3])
         if end > start:
             standing.append(batch._replace(start=start, end=end))
         if batch.acks == ALL and batch.is_sure:
             gone += [part for part in ((batch.start, min(start, batch.end)), (end, batch.end)) if part[1] > part[0]]
-    return standing, Loss(merged(gone), ())
+    return standing, Loss(merge_intervals(gone), ())
 
 
-def _candidate(log: KnownReplicaLog, standing: Sequence[Acked], facts: PartitionFacts) -> Candidate:
+def _make_candidate(log: KnownReplicaLog, standing: Sequence[Acked], facts: PartitionFacts) -> Candidate:
     committed = facts.committed
     lost = None
     if committed is not None and committed.offset is not None and log.end_max is not None:
@@ -165,24 +164,24 @@ def loss(log: KnownReplicaLog, batches: Iterable[Acked]) -> Loss:
     perhaps: list[Interval] = []
     beyond: int | None = None
     for batch in batches:
-        held = log.surely_held(*batch[:3])
-        possible = log.possibly_held(*batch[:3])
-        lacking = _without((batch.start, batch.end), possible)
+        held = log.find_certain(*batch[:3])
+        possible = log.find_possible(*batch[:3])
+        lacking = _cut_out((batch.start, batch.end), possible)
         (surely if batch.is_sure else perhaps).extend(lacking)
-        perhaps += _without(possible, held)
+        perhaps += _cut_out(possible, held)
         if not batch.is_whole and held[1] < batch.end:
             beyond = batch.end
-    return Loss(merged(surely), merged(perhaps), beyond)
+    return Loss(merge_intervals(surely), merge_intervals(perhaps), beyond)
 
 
-def _without(whole: Interval, part: Interval) -> list[Interval]:
+def _cut_out(whole: Interval, part: Interval) -> list[Interval]:
     if part[1] <= part[0]:
         return [whole] if whole[1] > whole[0] else []
     pieces = [(whole[0], min(part[0], whole[1])), (max(part[1], whole[0]), whole[1])]
     return [(start, end) for start, end in pieces if end > start]
 
 
-def merged(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
+def merge_intervals(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
     """Return intervals in order, merged if they touch."""
     joined: list[Interval] = []
     for start, end in sorted(intervals):
@@ -196,32 +195,32 @@ def merged(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
 # ----------------------------------------------------------------------- in words
 
 
-def rows_shown(result: Survivors) -> list[Row]:
+def list_shown_rows(result: Survivors) -> list[Row]:
     """Return the locations of the lines that the answer shows."""
-    return [step.row for step in _steps(result) if step.row is not None and step.row["file_id"] is not None]
+    return [step.row for step in _collect_points(result) if step.row is not None and step.row["file_id"] is not None]
 
 
 def answer(result: Survivors, lines: Lines) -> Answer:
     """Return the answer in words."""
     facts = result.facts
-    place = place_of(facts.topic, facts.partition)
+    place = name_partition(facts.topic, facts.partition)
     when = "at the end of the logs" if facts.before_us is None else f"just before {iso_utc(facts.before_us)}"
-    rows = tuple(_row(candidate, facts) for candidate in result.candidates)
+    rows = tuple(_make_row(candidate, facts) for candidate in result.candidates)
     return Answer(
         title=f"{place} {when}: what is lost if a replica is elected",
         is_shown=any(candidate.log.end_min is not None for candidate in result.candidates),
-        sentences=tuple(_sentences(result)),
-        steps=steps_of(_steps(result), lines),
+        sentences=tuple(_write_sentences(result)),
+        steps=sort_steps(_collect_points(result), lines),
         tables=(Table(title="replicas", rows=rows),) if rows else (),
     )
 
 
-def _sentences(result: Survivors) -> Iterable[str]:
+def _write_sentences(result: Survivors) -> Iterable[str]:
     facts = result.facts
     if not facts.tenures and not result.candidates:
         yield "The logs of this time do not mention this partition."
         return
-    yield _in_one_sentence(result)
+    yield _summarize(result)
     if facts.tenures:
         last = facts.tenures[-1]
         if facts.leader == -1:
@@ -239,18 +238,18 @@ def _sentences(result: Survivors) -> Iterable[str]:
             "answers: which of their records are lost cannot be shown."
         )
     for candidate in result.candidates:
-        yield f"If broker {candidate.log.replica_id} is elected: {_fate(candidate, facts)}."
+        yield f"If broker {candidate.log.replica_id} is elected: {_describe_loss(candidate, facts)}."
     if result.gone.surely:
         yield (
             f"Lost before, and not counted above: {number(result.gone.surely_count, 'record')} acknowledged with "
-            f"acks=all ({_ranges(result.gone.surely)}), which the log of the last leader does not hold."
+            f"acks=all ({_format_ranges(result.gone.surely)}), which the log of the last leader does not hold."
         )
     if facts.acked and not facts.is_whole:
         yield f"Only acknowledged records from offset {facts.acked[-1].start} on were looked at."
 
 
-def _in_one_sentence(result: Survivors) -> str:
-    """Return which replicas can be elected without a loss."""
+def _summarize(result: Survivors) -> str:
+    """Return a sentence about the replicas that can be elected without a loss."""
     safe = [str(candidate.log.replica_id) for candidate in result.candidates if candidate.loses_nothing]
     if len(safe) == len(result.candidates) and safe:
         return "Any replica can be elected: no known loss."
@@ -264,17 +263,17 @@ def _in_one_sentence(result: Survivors) -> str:
     return f"Every election loses records; broker {least.log.replica_id} loses fewest: {least.of_all.surely_count:,}."
 
 
-def summary(results: Sequence[Survivors]) -> str:
-    """Return how many partitions can be led again without a known loss, and the names of the others."""
+def summarize(results: Sequence[Survivors]) -> str:
+    """Return the number of partitions with a safe replica, and the names of the others."""
     safe = [result for result in results if any(candidate.is_known_safe for candidate in result.candidates)]
-    others = [place_of(result.facts.topic, result.facts.partition) for result in results if result not in safe]
+    others = [name_partition(result.facts.topic, result.facts.partition) for result in results if result not in safe]
     partitions = number(len(results), "partition")
     if not others:
         return f"{partitions} without a leader: each has a replica that can be elected without a known loss."
     return f"{partitions} without a leader. No replica is known to be safe for: {', '.join(others)}."
 
 
-def _fate(candidate: Candidate, facts: PartitionFacts) -> str:
+def _describe_loss(candidate: Candidate, facts: PartitionFacts) -> str:
     log = candidate.log
     if log.end_min is None and log.end_max is None:
         return "cannot be shown: the logs do not show how far its log goes"
@@ -282,10 +281,10 @@ def _fate(candidate: Candidate, facts: PartitionFacts) -> str:
     for acks, lost in ((ALL, candidate.of_all), (ONE, candidate.of_one)):
         if lost.surely:
             records = f"{number(lost.surely_count, 'record')} acknowledged with acks={acks}"
-            parts.append(f"{records} {'is' if lost.surely_count == 1 else 'are'} lost: {_ranges(lost.surely)}")
+            parts.append(f"{records} {'is' if lost.surely_count == 1 else 'are'} lost: {_format_ranges(lost.surely)}")
         if lost.perhaps:
             records = number(lost.perhaps_count, f"{'further ' if lost.surely else ''}record")
-            parts.append(f"of {records} of acks={acks} ({_ranges(lost.perhaps)}) it cannot be shown")
+            parts.append(f"of {records} of acks={acks} ({_format_ranges(lost.perhaps)}) it cannot be shown")
         if lost.beyond is not None:
             parts.append(f"the batch before offset {lost.beyond} may hold more records; the logs do not show that")
     if candidate.committed_lost is not None and not candidate.of_all.surely:
@@ -295,7 +294,7 @@ def _fate(candidate: Candidate, facts: PartitionFacts) -> str:
     return "no acknowledged record is lost" if facts.has_answers else "nothing is known to be lost"
 
 
-def _ranges(intervals: Sequence[Interval]) -> str:
+def _format_ranges(intervals: Sequence[Interval]) -> str:
     if len(intervals) == 1:
         return offsets(*intervals[0])
     shown = ", ".join(offsets(*interval).split(" ", 1)[1] for interval in intervals[:RANGES_MAX])
@@ -303,7 +302,7 @@ def _ranges(intervals: Sequence[Interval]) -> str:
     return f"offsets {shown}{more}"
 
 
-def _row(candidate: Candidate, facts: PartitionFacts) -> dict[str, Any]:
+def _make_row(candidate: Candidate, facts: PartitionFacts) -> dict[str, Any]:
     log = candidate.log
     known = log.end_min is not None or log.end_max is not None
     return {
@@ -321,7 +320,7 @@ def _row(candidate: Candidate, facts: PartitionFacts) -> dict[str, Any]:
     }
 
 
-def _steps(result: Survivors) -> Iterable[Point]:
+def _collect_points(result: Survivors) -> Iterable[Point]:
     for tenure in result.facts.tenures[-2:]:
         start = "" if tenure.start_offset is None else f", from offset {tenure.start_offset} on"
         yield Point(tenure.row["time"], f"Broker {tenure.leader} leads epoch {tenure.epoch}{start}.", tenure.row)

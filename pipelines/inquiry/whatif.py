@@ -1,7 +1,7 @@
 """acks=all latency with and without each broker: without a replica, with another min.insync.replicas, with one leader.
 
-Each variant is a choice of the operations that were answered without error, and of how long each took. They are what
-the same requests would have had, each for itself: clients that wait less send more, which no log shows.
+Each variant selects operations that were answered without error, and a duration for each. It estimates each request
+separately: clients that wait less would send more, which no log shows.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from datetime import datetime
 
 from highwater.pipelines.base.plain import ms, number
 from highwater.pipelines.base.values import instant
-from highwater.pipelines.inquiry.answer import Answer, Row, Table, window
-from highwater.pipelines.inquiry.quantiles import named, quantiles
+from highwater.pipelines.inquiry.answer import Answer, Row, Table, format_window
+from highwater.pipelines.inquiry.quantiles import build_quantile_sql, name_quantiles
 from highwater.pipelines.inquiry.read_lines import ARRIVED, FAR_US, require_one_between
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report import queries
@@ -24,7 +24,7 @@ from highwater.pipelines.report.figures import PRODUCE
 class Variants:
     """Figures of operations: how many ``operations``, and the quantiles of their durations, milliseconds."""
 
-    asked: str  #: of which time, in words
+    asked: str  #: title, with the time in words
     actual: Row  #: as it was
     without: Mapping[int, Row]  #: by broker, if acks=all had not needed it as a follower
     #: by broker, those that others led, if acks=all had not needed it: as if the broker were away
@@ -42,17 +42,17 @@ def answer(variants: Variants) -> Answer:
         return Answer(title=variants.asked, is_shown=False, sentences=(say,))
     rows = tuple(
         {"variant": variant, **figures, "refused": refused, "spared": spared}
-        for variant, figures, refused, spared in _rows(variants)
+        for variant, figures, refused, spared in _list_rows(variants)
     )
     return Answer(
         title=variants.asked,
-        sentences=tuple(_sentences(rows, variants)),
+        sentences=tuple(_write_sentences(rows, variants)),
         tables=(Table(title="acks=all produces answered without error, ms from arrival to response sent", rows=rows),),
     )
 
 
-def _rows(variants: Variants) -> Iterable[tuple[str, Row, int, int]]:
-    """Yield each variant with its figures, and how many produces it would have refused or spared."""
+def _list_rows(variants: Variants) -> Iterable[tuple[str, Row, int, int]]:
+    """Yield each variant with its figures, and the number of produces that it would have refused or spared."""
     yield "as it was", variants.actual, 0, 0
     for words, by_broker in (
         ("if broker {} is skipped", variants.without),
@@ -65,7 +65,7 @@ def _rows(variants: Variants) -> Iterable[tuple[str, Row, int, int]]:
         yield f"min.insync.replicas {isr_min}", figures, refused, spared
 
 
-def _sentences(rows: Sequence[Row], variants: Variants) -> Iterable[str]:
+def _write_sentences(rows: Sequence[Row], variants: Variants) -> Iterable[str]:
     actual = rows[0]
     better = [row for row in rows[1 : 1 + len(variants.without)] if row["p99"] is not None]
     best = min(better, key=lambda row: float(row["p99"]), default=None)
@@ -98,7 +98,7 @@ def variants(reader: LakeReader, cluster_id: str | None, since_us: int | None, u
     """Return all variants of the produces that arrived between two times.
 
     Raises:
-        InputError: they are of several clusters.
+        InputError: the produces are of several clusters.
     """
     since, until = instant(since_us or 0), instant(FAR_US if until_us is None else until_us)
     require_one_between(reader, cluster_id, since, until)
@@ -106,11 +106,11 @@ def variants(reader: LakeReader, cluster_id: str | None, since_us: int | None, u
 
     def figures(where: str = "true", duration: str = "total_ms") -> Row:
         (row,) = reader.rows(
-            f"""SELECT count(*) AS operations, {quantiles(duration)} AS ticks
+            f"""SELECT count(*) AS operations, {build_quantile_sql(duration)} AS ticks
                 FROM {_OPERATIONS} WHERE succeeded AND {where}""",
             **parameters,
         )
-        return {"operations": row["operations"], **named(row["ticks"])}
+        return {"operations": row["operations"], **name_quantiles(row["ticks"])}
 
     waited = reader.rows(
         f"""SELECT DISTINCT closing_replica AS broker FROM {_OPERATIONS}
@@ -129,7 +129,7 @@ def variants(reader: LakeReader, cluster_id: str | None, since_us: int | None, u
     brokers = [row["broker"] for row in waited]
     largest = max((row["isr_size"] for row in sizes), default=0)
     return Variants(
-        asked=f"acks=all latency with and without each broker{window(since_us, until_us)}",
+        asked=f"acks=all latency with and without each broker{format_window(since_us, until_us)}",
         actual=figures(),
         without={broker: figures(duration=_WITHOUT.format(broker=broker)) for broker in brokers},
         away={broker: figures(f"broker_id <> {broker}", _WITHOUT.format(broker=broker)) for broker in brokers},

@@ -1,6 +1,6 @@
 """Outcome of a client's writes: their offsets, and the replicas that still hold them.
 
-Whether a replica holds a record follows from its log as `pipelines.inquiry.replica_logs` knows it: yes, no, or open.
+The log of a replica, as in `pipelines.inquiry.replica_logs`, decides if it holds a record: yes, no, or open.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from highwater.pipelines.inquiry.answer import (
     Row,
     Rows,
     Table,
-    listed,
-    place_of,
-    steps_of,
-    window,
+    format_window,
+    join_values,
+    name_partition,
+    sort_steps,
 )
-from highwater.pipelines.inquiry.partition import partition_facts
+from highwater.pipelines.inquiry.partition import read_partition_facts
 from highwater.pipelines.inquiry.read_lines import FAR_US, require_one
-from highwater.pipelines.inquiry.replica_logs import KnownReplicaLog, replica_logs
-from highwater.pipelines.inquiry.survivors import Acked, PartitionFacts, with_committed
+from highwater.pipelines.inquiry.replica_logs import KnownReplicaLog, fold_marks
+from highwater.pipelines.inquiry.survivors import Acked, PartitionFacts, mark_committed
 from highwater.pipelines.kafka.errors import name_error
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report.small_tables import OF_CLUSTER
 
-#: Writes that are told one by one.
+#: Writes that are listed.
 WRITES_MAX = 50
 
-#: Rules that tell of records that are gone, or that replicas do not have alike.
+#: Rules about records that are lost, or that differ between replicas.
 ABOUT_RECORDS = (
     "committed-data-lost",
     "tier-segment-lost",
@@ -52,7 +52,7 @@ class WriteRows:
 
     asked: str  #: the question in words
     writes: Rows  #: partitions of produce requests, with their line: one row each, in the order of time
-    writes_count: int  #: how many there are, told or not
+    writes_count: int  #: number of all writes, listed or not
     facts: Mapping[Place, PartitionFacts]  #: of their partitions
     findings: Rows  #: rows of ``gold.violations`` of these partitions, by the rules of `ABOUT_RECORDS`
     #: per broker the first and last line of its request log, and how many produces of the client are in it
@@ -61,7 +61,7 @@ class WriteRows:
 
 @dataclass(frozen=True)
 class Fate:
-    """A written batch: replicas that hold all of it, that lack some of it, and of which the logs do not show it."""
+    """A written batch: replicas that hold all of it, replicas that lack a part, and undecided replicas."""
 
     batch: Acked
     held: tuple[int, ...]
@@ -69,7 +69,7 @@ class Fate:
     open: tuple[int, ...]
 
 
-def rows_shown(rows: WriteRows) -> list[Row]:
+def list_shown_rows(rows: WriteRows) -> list[Row]:
     """Return the locations of the lines that the answer shows."""
     return list(rows.writes)
 
@@ -77,21 +77,21 @@ def rows_shown(rows: WriteRows) -> list[Row]:
 def answer(rows: WriteRows, lines: Lines) -> Answer:
     """Return the answer in words."""
     if not rows.writes:
-        return Answer(title=rows.asked, is_shown=False, sentences=tuple(_nothing(rows)))
-    logs = {place: replica_logs(facts.marks) for place, facts in rows.facts.items()}
-    acked = {place: with_committed(facts) for place, facts in rows.facts.items()}
-    fates = [(row, _fate(row, rows, logs, acked)) for row in rows.writes]
+        return Answer(title=rows.asked, is_shown=False, sentences=tuple(_explain_nothing(rows)))
+    logs = {place: fold_marks(facts.marks) for place, facts in rows.facts.items()}
+    acked = {place: mark_committed(facts) for place, facts in rows.facts.items()}
+    fates = [(row, _find_fate(row, rows, logs, acked)) for row in rows.writes]
     return Answer(
         title=rows.asked,
-        sentences=tuple(_sentences(rows, [fate for _, fate in fates if fate is not None])),
-        steps=steps_of(
-            (Point(row["time"], _fate_in_words(row, fate, rows.findings), row) for row, fate in fates), lines
+        sentences=tuple(_write_sentences(rows, [fate for _, fate in fates if fate is not None])),
+        steps=sort_steps(
+            (Point(row["time"], _describe_fate(row, fate, rows.findings), row) for row, fate in fates), lines
         ),
-        tables=tuple(_tables(fates)),
+        tables=tuple(_make_tables(fates)),
     )
 
 
-def _nothing(rows: WriteRows) -> Iterator[str]:
+def _explain_nothing(rows: WriteRows) -> Iterator[str]:
     if not rows.searched:
         yield "No request log of this time is in the lake: whether such a produce was answered cannot be shown."
         return
@@ -105,50 +105,50 @@ def _nothing(rows: WriteRows) -> Iterator[str]:
         )
 
 
-def _place(row: Row) -> Place:
+def _locate(row: Row) -> Place:
     return row["cluster_id"], row["topic"], row["partition"]
 
 
-def _fate(
+def _find_fate(
     row: Row,
     rows: WriteRows,
     logs: Mapping[Place, Mapping[int, KnownReplicaLog]],
     acked: Mapping[Place, Sequence[Acked]],
 ) -> Fate | None:
     """Return the outcome of a write; None if it failed or no answer is logged."""
-    facts = rows.facts.get(_place(row))
+    facts = rows.facts.get(_locate(row))
     if facts is None:
         return None
-    batch = next((batch for batch in acked[_place(row)] if _is_of(batch, row)), None)
+    batch = next((batch for batch in acked[_locate(row)] if _is_same_request(batch, row)), None)
     if batch is None:
         return None
     replicas: dict[str, list[int]] = {"held": [], "lacking": [], "open": []}
-    for replica, log in sorted(logs[_place(row)].items()):
+    for replica, log in sorted(logs[_locate(row)].items()):
         if facts.replicas and replica not in facts.replicas:
             continue
         whole = (batch.start, batch.end)
-        if log.surely_held(*batch[:3]) == whole:
+        if log.find_certain(*batch[:3]) == whole:
             replicas["held"].append(replica)
-        elif log.possibly_held(*batch[:3]) != whole:
+        elif log.find_possible(*batch[:3]) != whole:
             replicas["lacking"].append(replica)
         else:
             replicas["open"].append(replica)
     return Fate(batch, tuple(replicas["held"]), tuple(replicas["lacking"]), tuple(replicas["open"]))
 
 
-def _is_of(batch: Acked, row: Row) -> bool:
+def _is_same_request(batch: Acked, row: Row) -> bool:
     same = ("broker_id", "connection", "correlation_id")
     return batch.row["time"] == row["time"] and all(batch.row[name] == row[name] for name in same)
 
 
-def _sentences(rows: WriteRows, fates: list[Fate]) -> Iterator[str]:
+def _write_sentences(rows: WriteRows, fates: list[Fate]) -> Iterator[str]:
     left_out = rows.writes_count - len(rows.writes)
     more = f"; the first {len(rows.writes)} are shown" if left_out else ""
     verb = "was" if rows.writes_count == 1 else "were"
     yield f"{number(rows.writes_count, 'write')} of this kind {verb} answered{more}."
     refused = [row for row in rows.writes if row["error_code"]]
     if refused:
-        errors = listed(sorted({name_error(row["error_code"]) for row in refused}))
+        errors = join_values(sorted({name_error(row["error_code"]) for row in refused}))
         yield f"{len(refused)} of them were answered with an error: {errors}."
     unsure = [fate for fate in fates if not fate.batch.is_sure]
     fates = [fate for fate in fates if fate.batch.is_sure]
@@ -172,8 +172,8 @@ def _sentences(rows: WriteRows, fates: list[Fate]) -> Iterator[str]:
         )
 
 
-def _fate_in_words(row: Row, fate: Fate | None, findings: Rows) -> str:
-    where = place_of(row["topic"], row["partition"])
+def _describe_fate(row: Row, fate: Fate | None, findings: Rows) -> str:
+    where = name_partition(row["topic"], row["partition"])
     acks = "all" if row["acks"] == -1 else row["acks"]
     if row["error_code"]:
         return f"A produce to {where} (acks={acks}) was answered with {name_error(row['error_code'])}."
@@ -185,21 +185,21 @@ def _fate_in_words(row: Row, fate: Fate | None, findings: Rows) -> str:
         parts.append("answered, perhaps with an error")
     for replicas, how in ((fate.held, "in the log of"), (fate.lacking, "not in the log of"), (fate.open, "open for")):
         if replicas:
-            parts.append(f"{how} broker {listed(replicas)}")
+            parts.append(f"{how} broker {join_values(replicas)}")
     for finding in findings:
         end = finding["offset_end"] or (finding["offset_start"] or 0) + 1
         about = finding["offset_start"] is not None and finding["offset_start"] < batch.end and batch.start < end
-        if about and (finding["cluster_id"], finding["topic"], finding["partition"]) == _place(row):
+        if about and (finding["cluster_id"], finding["topic"], finding["partition"]) == _locate(row):
             parts.append(f"see {finding['rule_id']} (highwater trace finding {finding['finding_id'][:8]})")
     return "; ".join(parts) + "."
 
 
-def _tables(fates: list[tuple[Row, Fate | None]]) -> Iterator[Table]:
+def _make_tables(fates: list[tuple[Row, Fate | None]]) -> Iterator[Table]:
     rows: tuple[dict[str, Any], ...] = tuple(
         {
             "answered": iso_utc(row["time"]),
             "acknowledged": True if fate.batch.is_sure else None,
-            "partition": place_of(row["topic"], row["partition"]),
+            "partition": name_partition(row["topic"], row["partition"]),
             "epoch": fate.batch.epoch,
             "offset_start": fate.batch.start,
             "offset_end": fate.batch.end,
@@ -214,7 +214,7 @@ def _tables(fates: list[tuple[Row, Fate | None]]) -> Iterator[Table]:
         yield Table(title="writes", rows=rows)
 
 
-def write_rows(
+def read_writes(
     reader: LakeReader,
     client_id: str | None,
     topic: str | None,
@@ -223,10 +223,10 @@ def write_rows(
     until_us: int | None,
     cluster_id: str | None,
 ) -> WriteRows:
-    """Return writes that were in progress between two times, by any of client, topic and partition.
+    """Return the writes that were in progress between two times, by client, topic and partition. None matches any.
 
     Raises:
-        InputError: they are of several clusters.
+        InputError: the writes are of several clusters.
     """
     parameters = {
         "client": client_id,
@@ -268,18 +268,18 @@ def write_rows(
         if (row["cluster_id"], row["topic"], row["partition"]) in places
     ]
     return WriteRows(
-        asked=_asked(client_id, topic, partition, since_us, until_us),
+        asked=_format_question(client_id, topic, partition, since_us, until_us),
         writes=writes,
         writes_count=counted["writes"],
-        facts={place: partition_facts(reader, *place, None) for place in places},
+        facts={place: read_partition_facts(reader, *place, None) for place in places},
         findings=findings,
         searched=searched,
     )
 
 
-def _asked(
+def _format_question(
     client_id: str | None, topic: str | None, partition: int | None, since_us: int | None, until_us: int | None
 ) -> str:
     place = "any topic" if topic is None else topic if partition is None else f"{topic}-{partition}"
     who = f"client {client_id}" if client_id else "any client"
-    return f"writes of {who} to {place}{window(since_us, until_us)}"
+    return f"writes of {who} to {place}{format_window(since_us, until_us)}"

@@ -182,8 +182,7 @@ class Contexts:
 
     @cached_property
     def likely_versions(self) -> dict[tuple[str, int], str]:
-        """Return the Kafka version to predict with, by (cluster, broker). Without a logged version, the protocol shows
-        it.
+        """Return the Kafka version to predict with, by (cluster, broker). The protocol shows an unlogged version.
 
         Up to 0.10 only loggers of ``kafka`` go to server.log, which do not log the version.
         inter.broker.protocol.version equals the release except during an upgrade.
@@ -272,9 +271,7 @@ class Contexts:
         return {cluster_id: sorted(ids) for cluster_id, ids in brokers.items()}
 
     def list_lag_times(self, cluster_id: str, broker_id: int) -> tuple[tuple[int, int], ...]:
-        """Return the history of replica.lag.time.max.ms of a broker, in microseconds. It changes only with a
-        restart.
-        """
+        """Return the history of replica.lag.time.max.ms of a broker, in microseconds. It changes only at restarts."""
         values = self.broker_configs.get((cluster_id, broker_id, LAG_TIME_MAX), ())
         return tuple((since_us, value * 1000) for since_us, value in _parse_integers(values))
 

@@ -51,7 +51,7 @@ class StoredRun:
     number: int  #: 1 for the first run of a lake
     run_id: str  #: the audit; empty: an upgrade that rebuilt tables
     components: str  #: versions of code and rules, and hash of the configuration
-    inputs: str = ""  #: hash of the files, and of what replayed them (`pipelines.base.fingerprint.inputs_fingerprint`)
+    inputs: str = ""  #: hash, see `pipelines.base.fingerprint.compute_inputs_fingerprint`
     folds_run: int = 0  #: the run whose rows of ``state.folds`` the next one continues from
     folds_shape: str = ""  #: hash of the shape of these folds
     seals: Mapping[Broker, Seal] = field(default_factory=dict)  #: by broker; one without a seal begins again

@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from highwater.pipelines.base.errors import InputError
-from highwater.pipelines.base.threads import concurrently
+from highwater.pipelines.base.threads import run_concurrently
 from highwater.pipelines.lake.contents import find_tables
 from highwater.pipelines.lake.tables import hadoop_path, require_readable, sql_text
 from highwater.pipelines.storage.place import Place, place_of, resolved
@@ -57,7 +57,7 @@ def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
         spark.catalog.setCurrentDatabase(of_schema)
         there = {row["tableName"] for row in spark.sql("SHOW TABLES").collect()}
         places = {table_alias(full_name): resolved(path) for full_name, path in tables.items()}
-        concurrently(
+        run_concurrently(
             [
                 partial(_require_place, spark, alias, place, name)
                 if alias in there

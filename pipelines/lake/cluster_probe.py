@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from highwater.pipelines.base import fingerprint
 from highwater.pipelines.base.errors import EnvironmentProblem
-from highwater.pipelines.base.fingerprint import code_version, package_hash
+from highwater.pipelines.base.fingerprint import code_version, compute_package_hash
 from highwater.pipelines.lake.contents import find_tables
 from highwater.pipelines.lake.delta_log import commits_of
 from highwater.pipelines.spark.session_settings import local_cores
@@ -136,7 +136,7 @@ def _ask(spark: SparkSession, folder: Place | None, compared: Sequence[FileHead]
             raise
         raise problem from error
     seen = [orjson.loads(text) for text in printed]
-    problem = judge(seen, code_version(), package_hash())
+    problem = judge(seen, code_version(), compute_package_hash())
     if problem is not None:
         raise problem
     if folder is not None:
@@ -163,7 +163,7 @@ def _looker(
             for module in modules:
                 importlib.import_module(module)
             fingerprint = importlib.import_module(asked[0])
-            seen["version"], seen["hash"] = fingerprint.code_version(), fingerprint.package_hash()
+            seen["version"], seen["hash"] = fingerprint.code_version(), fingerprint.compute_package_hash()
             store = importlib.import_module(asked[1])
         except (ImportError, AttributeError) as error:
             seen["lacks"] = str(error)

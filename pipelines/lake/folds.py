@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import StructType
 
-from highwater.pipelines.base.blobs import BLOBS, Batches, rows_by_table, unpack
-from highwater.pipelines.base.chunks import BUCKET, CHUNK, PLACE, ROWS, Keyed, fold_of, is_of_states
+from highwater.pipelines.base.blobs import BLOBS, Batches, read_blobs, unpack
+from highwater.pipelines.base.chunks import BUCKET, CHUNK, PLACE, ROWS, Keyed, is_of_states, read_fold_number
 from highwater.pipelines.base.groups import Key, States
 from highwater.pipelines.lake.lake import Blobs, Lake
 from highwater.pipelines.lake.readings import Reading, ReadingPart, parts_in_tasks
@@ -91,13 +91,13 @@ def _folded(
         chunks: place and rows of each, in the order of their places.
         states: of the folds that have some, by number.
     """
-    for number, of_fold in groupby(chunks, key=lambda chunk: fold_of(chunk[0])):
+    for number, of_fold in groupby(chunks, key=lambda chunk: read_fold_number(chunk[0])):
         rows, worker, is_stateful = folds[number]
         if is_stateful:
-            merged = rows.merged(_without_states(of_fold, states[number]))
+            merged = rows.merge_chunks(_without_states(of_fold, states[number]))
             yield from cast(StatefulWork, worker)(merged, states[number])
         else:
-            yield from cast(Work, worker)(rows.merged(of_fold))
+            yield from cast(Work, worker)(rows.merge_chunks(of_fold))
 
 
 def _without_states(chunks: Iterable[tuple[bytes, Any]], states: MappedStates) -> Iterator[tuple[bytes, Any]]:
@@ -179,8 +179,8 @@ def fold(lake: Lake, *folds: Fold) -> Folded | None:
     names = buckets(lake.spark)
     parts: list[ReadingPart] = []
     for number, (sources, rows, _, states) in enumerate(folds):
-        parts.append(ReadingPart(sources, rows.columns, partial(rows.chunks, buckets=names, fold=number)))
-        parts.append(ReadingPart(states or (), rows.state, partial(rows.state_chunks, buckets=names, fold=number)))
+        parts.append(ReadingPart(sources, rows.columns, partial(rows.make_chunks, buckets=names, fold=number)))
+        parts.append(ReadingPart(states or (), rows.state, partial(rows.make_state_chunks, buckets=names, fold=number)))
     chunks = parts_in_tasks(lake, parts, CHUNK)
     return None if chunks is None else Folded(chunks, [_folding(fold) for fold in folds])
 
@@ -196,7 +196,7 @@ def _as_they_are(batches: Batches) -> Batches:
 def collect_tables(folded: Blobs) -> defaultdict[str, list[dict[str, Any]]]:
     """Return rows of small tables on the driver, by table."""
     blobs = folded.mapInArrow(_as_they_are, BLOBS).select("table", "rows")
-    return rows_by_table((row["table"], bytes(row["rows"])) for row in blobs.collect())
+    return read_blobs((row["table"], bytes(row["rows"])) for row in blobs.collect())
 
 
 def table_of(blobs: Blobs, name: str, columns: StructType) -> DataFrame:

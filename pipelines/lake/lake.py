@@ -29,7 +29,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from highwater.pipelines.base.errors import InputError, LakeError
-from highwater.pipelines.base.threads import concurrently
+from highwater.pipelines.base.threads import run_concurrently
 from highwater.pipelines.lake import delta_commits
 from highwater.pipelines.lake.changes import change_action, changes_of
 from highwater.pipelines.lake.parquet import read_files
@@ -158,7 +158,7 @@ class Lake(StoredTables):
         make_lake(self.root)
         missing = [spec for spec in specs if not self.exists(spec)]
         creations = [partial(create_table, self.path(spec), spec, self._fence) for spec in missing]
-        concurrently(creations, _CREATED_AT_ONCE)
+        run_concurrently(creations, _CREATED_AT_ONCE)
         return missing
 
     def append_once(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from highwater.pipelines.grammars.grammar import bare_context, simple_name
+from highwater.pipelines.grammars.grammar import parse_bare_context, shorten_logger
 from highwater.pipelines.messages.atlas import LOUD, Atlas, Found
 
 _LEVEL = re.compile(r"(?<![\w.])(TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL)(?![\w.=])")
@@ -34,11 +34,11 @@ def read_line(line: str) -> Line:
     message = line[level.end() :] if level is not None else line
     tail = _TAIL.search(message)
     if tail is not None:
-        logger: str | None = simple_name(tail[1])
+        logger: str | None = shorten_logger(tail[1])
         message = message[: tail.start()]
     else:
         named = _LOGGER.search(line)
-        logger = simple_name(named[0]) if named is not None else None
+        logger = shorten_logger(named[0]) if named is not None else None
     name = None if level is None else "WARN" if level[1] == "WARNING" else level[1]
     return Line(name, logger, message.strip())
 
@@ -50,7 +50,7 @@ def bare_texts(message: str) -> list[str]:
     while (context := _CONTEXT.match(text)) is not None:
         text = text[context.end() :]
         texts.append(text)
-    _, start = bare_context(text)
+    _, start = parse_bare_context(text)
     if start:
         texts.append(text[start:])
     return texts

@@ -64,7 +64,7 @@ def _distinct(lake: Lake, spec: TableSpec) -> Iterator[tuple[str, set[str]]]:
 
 def _values(array: Any, name: str) -> Iterator[tuple[str, set[str]]]:
     if isinstance(array, pa.ChunkedArray):
-        for chunk in array.chunks:
+        for chunk in array.make_chunks:
             yield from _values(chunk, name)
     elif pa.types.is_string(array.type) and name in _SOUGHT:
         yield name, set(pc.unique(array.drop_null()).to_pylist())

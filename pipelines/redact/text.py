@@ -16,7 +16,7 @@ from functools import cache
 from ipaddress import IPv4Network, ip_address
 from pathlib import Path
 
-from highwater.pipelines.base.syntax import parsed
+from highwater.pipelines.base.syntax import parse_source
 from highwater.pipelines.redact.pseudonyms import HOST, NAME, Pseudonyms
 
 _ROOT = Path(__file__).parents[2]
@@ -51,7 +51,7 @@ def vocabulary() -> frozenset[str]:
 def words_of(source: str) -> set[str]:
     """Return the words in a module's strings, without docstrings, which may hold examples, and the names of
     fields that its classes declare, also as JSON has them (``requestApiKey``)."""
-    tree = parsed(source)
+    tree = parse_source(source)
     fields = {
         node.target.id
         for node in ast.walk(tree)

@@ -121,7 +121,7 @@ def redacted_table(table: pa.Table, redactor: Redactor) -> pa.Table:
 
 def _array(array: Any, name: str, redactor: Redactor) -> pa.Array:
     if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+        array = pa.concat_arrays(array.make_chunks) if array.num_chunks else pa.array([], array.type)
     if pa.types.is_string(array.type):
         encoded = array.dictionary_encode()
         change = treatment(name, redactor)

@@ -13,10 +13,10 @@ from highwater.pipelines.base.arrow_rows import (
     Value,
     arrow_schema,
     both,
-    exploded,
+    explode,
+    fill_topic_names,
     first_of,
     micros,
-    named,
     shaped,
     when,
 )
@@ -111,7 +111,7 @@ class ConnectionReader:
     def listed(self, rows: pa.RecordBatch) -> Batches:
         """Yield the partitions that followers' fetches list, from ``silver.replica_fetches``."""
         rows = rows.filter(both(pc.is_valid(rows.column("broker_id")), pc.equal(rows.column("source"), "request")))
-        rows = named(self.topic_names, self.sealed.of_rows(rows, micros(rows.column("handled_time"))))
+        rows = fill_topic_names(self.topic_names, self.sealed.of_rows(rows, micros(rows.column("handled_time"))))
         rows = rows.filter(pc.not_equal(rows.column("topic"), METADATA_TOPIC))
         same = ("replica_id", "correlation_id", "topic", "partition", "leader_epoch")
         yield _make_rows(
@@ -135,7 +135,7 @@ class ConnectionReader:
         if not rows.num_rows:
             return
         names = ("cluster_id", "broker_id", "connection", "replica_id", "isolation_level", "arrival_time", "time")
-        parts = exploded(rows.select([*names, "partitions"]), "partitions", "part")
+        parts = explode(rows.select([*names, "partitions"]), "partitions", "part")
         keys = ["cluster_id", "broker_id", "connection"]
         ends = [("arrival_time", "min"), ("time", "max")]
         asked = pa.table(rows.select(names).columns, names=names).group_by(keys).aggregate(ends)

@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 from highwater.pipelines.base.arrow_rows import (
     arrow_schema,
     both,
-    exploded,
-    first_of_each,
+    explode,
     is_in,
     look_up,
     micros,
+    select_first,
     shaped,
     when,
 )
@@ -104,7 +104,7 @@ def fetches(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield rows of `silver.replica_fetches`: the first successful ones, and all answered with a truncation."""
     diverging = rows.column("diverging_end_offset")
     taken = rows.filter(both(pc.equal(rows.column("response_error_code"), 0), pc.is_null(diverging)))
-    first = first_of_each(taken, (*KEY, *_CONNECTION), ("arrival_time", "correlation_id", "fetch_offset"))
+    first = select_first(taken, (*KEY, *_CONNECTION), ("arrival_time", "correlation_id", "fetch_offset"))
     request = ("leader_epoch", "replica_id", "last_fetched_epoch", "connection", "correlation_id")
     answer = ("diverging_epoch", "diverging_end_offset")
     for some in (first, rows.filter(pc.is_valid(diverging))):
@@ -115,7 +115,7 @@ def answers(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield OffsetForLeaderEpoch rows of `silver.requests`: followers' questions about the end of an epoch."""
     # Consumers ask too.
     asked = rows.filter(pc.match_substring_regex(rows.column("client_id"), FETCHER_CLIENT))
-    each = exploded(asked, "partitions", "p")
+    each = explode(asked, "partitions", "p")
     named = pc.not_equal(each.column("p.topic"), METADATA_TOPIC)
     each = each.filter(both(pc.equal(each.column("p.error_code"), 0), named))
     follower = pc.replace_substring_regex(each.column("client_id"), FETCHER_CLIENT, r"\1")

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from highwater.pipelines.base.arrow_rows import (
     arrow_schema,
     both,
-    exploded,
+    explode,
+    fill_topic_names,
     first_of,
     micros,
-    named,
     one_batch,
     shaped,
     when,
@@ -75,7 +75,7 @@ class Shown:
         serves = pa.array([broker in self.serving for broker in brokers], pa.bool_())
         rows = rows.filter(both(serves, pc.less(rows.column("replica_id"), 0)))
         rows = self.bounds.of_rows(rows, micros(rows.column("handled_time")))
-        parts = exploded(rows, "responses", "part")
+        parts = explode(rows, "responses", "part")
         by_id = pc.binary_join_element_wise("id:", parts.column("part.topic_id"), "")
         parts = parts.append_column("topic", first_of(parts.column("part.topic"), by_id))
         for name in ("partition", "high_watermark", "error_code"):
@@ -83,7 +83,7 @@ class Shown:
         parts = parts.filter(
             both(pc.equal(parts.column("error_code"), 0), pc.greater_equal(parts.column("high_watermark"), 0))
         )
-        parts = named(self.topic_names, parts)
+        parts = fill_topic_names(self.topic_names, parts)
         completed_us = micros(parts.column("completed_time"))
         waited = pc.greater(parts.column("remote_time_ms"), TICK_US / 1_000)
         read_us = when(waited, pc.subtract(completed_us, TICK_US), micros(parts.column("dequeued_time")))

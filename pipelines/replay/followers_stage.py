@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from highwater.pipelines.base.blobs import shape
 from highwater.pipelines.base.chunks import Keyed
 from highwater.pipelines.cluster.premises import Premises
-from highwater.pipelines.cluster.replicas import about_replicas
+from highwater.pipelines.cluster.replicas import skip_future_logs
 from highwater.pipelines.kafka.context import Contexts
 from highwater.pipelines.kafka.versions import rule_of
 from highwater.pipelines.lake.folds import Fold
@@ -33,7 +33,7 @@ _OURS = pc.field("broker_id").is_valid() & (pc.field("topic") != METADATA_TOPIC)
 def follower_fold(lake: Lake, premises: Premises) -> Fold:
     """Return the fold for `pipelines.replay.follower_worker.SPECS`. Without readings if the lake has no leaderships."""
     readings = _list_readings(premises.contexts) if lake.has_rows(silver.LEADER_AND_ISR) else []
-    readings = [about_replicas(reading, premises.future_logs) for reading in readings]
+    readings = [skip_future_logs(reading, premises.future_logs) for reading in readings]
     return Fold(
         readings, Keyed(shape(e.SHAPE), flow.key("followers"), e.ORDER, tuple(e.ROW_TYPES)), follower_worker(premises)
     )

@@ -17,12 +17,12 @@ from highwater.pipelines.base.arrow_rows import (
     Value,
     arrow_schema,
     both,
-    exploded,
+    explode,
+    fill_topic_names,
     first_of,
     is_in,
     look_up,
     micros,
-    named,
     shaped,
     when,
 )
@@ -128,7 +128,7 @@ class EventReader:
             producer = first_of(producer, when(is_silent, self._find_client_ids(rows), pa.scalar(None, pa.string())))
         rows = rows.set_column(rows.schema.get_field_index("transactional_id"), "transactional_id", producer)
         yield from self._make_appends(
-            named(self.topic_names, _split_partitions(rows)),
+            fill_topic_names(self.topic_names, _split_partitions(rows)),
             same={"acks": "acks", "timeout_ms": "timeout_ms", "producer": "transactional_id"},
             offset="base_offset",
             size_bytes="size_bytes",
@@ -251,7 +251,7 @@ def _split_partitions(requests: pa.RecordBatch) -> pa.RecordBatch:
     """Return requests with one row per partition: ``part``, its ``topic`` and ``partition``, and the shared columns."""
     counts = pc.list_value_length(requests.column("partitions"))
     rows = requests.append_column("operation_id", operation_ids(requests)).append_column("partition_count", counts)
-    parts = exploded(rows, "partitions", "part")
+    parts = explode(rows, "partitions", "part")
     topics = parts.append_column("topic", parts.column("part.topic"))
     return topics.append_column("partition", parts.column("part.partition"))
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from highwater.pipelines.base.blobs import Batches, Tables, shape
-from highwater.pipelines.base.groups import Columns, Key, States, groups_from
+from highwater.pipelines.base.groups import Columns, Key, States, join_states
 from highwater.pipelines.base.instants import NEVER_US
 from highwater.pipelines.kafka.context import Contexts, Spans, find_value
 from highwater.pipelines.replay.coarse import blurred_change, is_coarse
@@ -118,7 +118,7 @@ class PartitionWorker:
     def __call__(self, batches: Batches, states: States) -> Batches:
         """For a stateful fold: `KEY_TYPES`, the fields of `Event`, ``carried``, the fields of `Watch`."""
         tables = Tables(SHAPES)
-        for key, frozen, events in groups_from(states, batches, len(KEY_TYPES), carrying):
+        for key, frozen, events in join_states(states, batches, len(KEY_TYPES), carrying):
             yield from self._replay(key, frozen, events, tables)
         yield from tables.rest()
 

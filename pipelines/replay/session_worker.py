@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from highwater.pipelines.base.blobs import Batches, Tables, shape
-from highwater.pipelines.base.groups import Columns, Key, States, groups_from
+from highwater.pipelines.base.groups import Columns, Key, States, join_states
 from highwater.pipelines.kafka.context import History, Spans, find_value
 from highwater.pipelines.kafka.errors import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER
 from highwater.pipelines.kafka.versions import rules_for
@@ -133,7 +133,7 @@ class SessionWorker:
     def __call__(self, batches: Batches, states: States) -> Batches:
         """For a stateful fold: `KEY_TYPES`, the fields of `SessionEvent` and of its `Origin`."""
         tables = Tables(SHAPES)
-        for key, frozen, events in groups_from(states, batches, len(KEY_TYPES), _read_events):
+        for key, frozen, events in join_states(states, batches, len(KEY_TYPES), _read_events):
             yield from self._replay(key, frozen, events, tables)
         yield from tables.rest()
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from highwater.pipelines.base.blobs import shape
 from highwater.pipelines.base.chunks import Keyed
 from highwater.pipelines.cluster.premises import Premises
-from highwater.pipelines.cluster.replicas import about_replicas
+from highwater.pipelines.cluster.replicas import skip_future_logs
 from highwater.pipelines.kafka.seals import Broker
 from highwater.pipelines.lake.folds import Fold, collect_tables, fold
 from highwater.pipelines.lake.lake import Lake
@@ -169,7 +169,7 @@ def leadership_fold(premises: Premises, window: ReplayWindow) -> Fold:
         Reading(silver.FETCHER_EVENTS, broker_lines.FETCHER_COLUMNS, broker_lines.fetcher_moves),
         Reading(silver.BROKER_LIFECYCLE, broker_lines.LIFE_COLUMNS, broker_lines.lives),
     ]
-    readings = [about_replicas(reading, premises.future_logs) for reading in readings]
+    readings = [skip_future_logs(reading, premises.future_logs) for reading in readings]
     worker = broker_lines.BrokerWorker(premises.contexts, window.sealed)
     columns = tuple(broker_lines.LINE_TYPES)
     return Fold(
@@ -227,4 +227,4 @@ def timeline(
             Reading(silver.DELAYED_OPERATION_CHECKS, checks, reader.checks, sealed.where("time")),
             Reading(silver.APPENDS, appends, reader.appends, sealed.where("time")),
         ]
-    return [about_replicas(reading, premises.future_logs) for reading in readings] + list(carried)
+    return [skip_future_logs(reading, premises.future_logs) for reading in readings] + list(carried)

@@ -77,7 +77,7 @@ from highwater.pipelines.report.tiers import (
 )
 from highwater.pipelines.rules.findings import OFF
 from highwater.pipelines.rules.rule import VIOLATION
-from highwater.pipelines.timing.clocks.order import far_clocks
+from highwater.pipelines.timing.clocks.order import describe_far_clocks
 from highwater.pipelines.timing.latency.blame import SINGLED_OUT_EXCESS
 
 #: Below this share of understood records too much may have gone unseen.
@@ -335,7 +335,7 @@ def _further_notes(rows: Collected, config: Config) -> Iterable[str]:
         yield f"Of {len(rows.topics):,} topics {len(rows.topics) - TOPICS_MAX:,} are not listed."
     if rows.interval_s != config.report.timeline_interval_s:
         yield f"The timeline has intervals of {rows.interval_s} s, for it would be too long otherwise."
-    yield from far_clocks(rows.far_clocks)
+    yield from describe_far_clocks(rows.far_clocks)
 
 
 # ------------------------------------------------------- brokers and coverage

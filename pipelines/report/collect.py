@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from highwater.pipelines.base.arrow_rows import dicts
 from highwater.pipelines.base.config import Config
 from highwater.pipelines.base.errors import InputError
-from highwater.pipelines.base.recurrence import RunBefore, run_before
-from highwater.pipelines.base.threads import concurrently
+from highwater.pipelines.base.recurrence import RunBefore, summarize_run
+from highwater.pipelines.base.threads import run_concurrently
 from highwater.pipelines.base.values import UNKNOWN_BROKER
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.lake_reads import of_cluster, reader_of, rows_at
@@ -78,7 +78,7 @@ def collect_report(
     if not lake.exists(LOG_FILES):
         raise InputError(lake.root, f"holds no table {LOG_FILES.full_name}", "ingest and parse logs into it first")
     bounds = small.bounds(since, until)
-    asked, held = concurrently(
+    asked, held = run_concurrently(
         [lambda: _asked(lake, config, bounds, cluster_id), lambda: _held(lake, bounds, cluster_id)]
     )
     return assemble(
@@ -179,7 +179,7 @@ def _before(lake: Lake, cluster_id: str | None) -> RunBefore | None:
     where = of_cluster(cluster_id)
     judged = [table if where is None else table.filter(where) for table in tables if table is not None]
     rows = [dicts(table) for table in judged]
-    return run_before(earlier, *rows) if len(rows) == len(_JUDGED) else None
+    return summarize_run(earlier, *rows) if len(rows) == len(_JUDGED) else None
 
 
 def _most_blamed(groups: Rows) -> list[Node]:

@@ -26,7 +26,7 @@ from highwater.pipelines.report.model import (
 from highwater.pipelines.report.tiers import in_seconds, rule_not_checkable, times_too_coarse
 from highwater.pipelines.rules.registry import BY_ID
 from highwater.pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Rule
-from highwater.pipelines.timing.clocks.order import in_order
+from highwater.pipelines.timing.clocks.order import sort_lines
 
 _PLURALS = {VIOLATION: "violations", OBSERVATION: "observations", OPEN: "undecided cases"}
 #: Why a rule is not applicable: its evidence is there, and has nothing in it that the rule is about.
@@ -221,7 +221,7 @@ def _findings(rows: Collected, order: _Order, several: bool) -> dict[str, tuple[
 
     def finding(row: Mapping[str, Any]) -> Finding:
         mark = fingerprint(row, row["time"])
-        evidence, note = in_order(lines[row["finding_id"]], clocks[row["cluster_id"]])
+        evidence, note = sort_lines(lines[row["finding_id"]], clocks[row["cluster_id"]])
         return Finding.of(
             row,
             time=iso_or_none(row["time"]),

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import orjson
 
 from highwater.pipelines.base.errors import InputError
-from highwater.pipelines.base.limits import reached
+from highwater.pipelines.base.limits import find_reached
 from highwater.pipelines.report.model import Report
 from highwater.pipelines.report.page.render import render_html
 from highwater.pipelines.report.render_markdown import render_markdown
@@ -86,6 +86,6 @@ def cannot_hold(out: Place, what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        limited = reached(str(error))
+        limited = find_reached(str(error))
         problem = f"cannot hold the {what} ({limited[0] if limited else error.strerror or error})"
         raise InputError(out, problem, limited[1] if limited else "choose another place with --out") from None

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from highwater.pipelines.base.arrow_rows import first_of, look_up, when
 from highwater.pipelines.base.config import AuditConfig
-from highwater.pipelines.base.fingerprint import audit_fingerprint
+from highwater.pipelines.base.fingerprint import compute_audit_fingerprint
 from highwater.pipelines.base.values import instant
 from highwater.pipelines.cluster.premises import Premises
 from highwater.pipelines.kafka.seals import NEW, UNCHANGED, Broker, Seal
@@ -99,7 +99,7 @@ def fingerprint_of(lake: Lake, config: AuditConfig, rules: Iterable[Rule]) -> st
     """Return a hash of what judging a partition depends on, except facts and earlier lines of its brokers."""
     files = lake.rows(DATA_FILES, "file_id", "run_id").to_pylist()
     parts = (
-        audit_fingerprint(),
+        compute_audit_fingerprint(),
         FREEZER.shape(),
         sorted(rule.rule_id for rule in rules),
         config.clock_skew_max_ms,

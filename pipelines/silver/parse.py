@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from highwater.pipelines.base.blobs import BLOBS, pack, shape, unpack
-from highwater.pipelines.base.fingerprint import grammar_fingerprint
+from highwater.pipelines.base.fingerprint import compute_grammar_fingerprint
 from highwater.pipelines.bronze.quarantine import custody
-from highwater.pipelines.grammars.clock import CLOCK_COLUMNS, by_group, set_backs
+from highwater.pipelines.grammars.clock import CLOCK_COLUMNS, find_set_backs, pack_groups
 from highwater.pipelines.grammars.facts import LINE_COLUMNS, named, parse_lines
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.parquet import Stored
@@ -56,7 +56,7 @@ def parse(lake: Lake) -> ParseSummary:
     ``line_counts`` is written last and marks the batch as done. Files in quarantine are left out; those that are
     released together are a batch. A commit's stamp names batch and grammars; rows of other grammars go first.
     """
-    grammar = grammar_fingerprint()
+    grammar = compute_grammar_fingerprint()
     again = _empty_outdated(lake, grammar)
     rows: dict[str, int] = {}
     pending, done = _pending(lake)
@@ -152,11 +152,11 @@ def _parse_batch(lake: Lake, file_ids: list[str], files: tuple[Stored, ...] | No
         bronze.LOG_LINES.worker_schema,
         (parse_lines, BLOBS),
     )
-    times = read_in_tasks(lake, [Reading(bronze.LOG_LINES, CLOCK_COLUMNS, by_group, of_files, files)], BLOBS)
+    times = read_in_tasks(lake, [Reading(bronze.LOG_LINES, CLOCK_COLUMNS, pack_groups, of_files, files)], BLOBS)
     assert parsed is not None
     assert times is not None
     grouped = times.repartition("table").sortWithinPartitions("table")
-    blobs = parsed.unionByName(grouped.mapInArrow(set_backs, BLOBS))
+    blobs = parsed.unionByName(grouped.mapInArrow(find_set_backs, BLOBS))
     blobs.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         is_topics = F.col("table") == silver.TOPICS.name

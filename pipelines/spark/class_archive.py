@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from highwater.pipelines.base.jars import jars_dir
+from highwater.pipelines.base.jars import find_jars_dir
 
 #: Names the file that this process's JVM shall write its classes to when it ends.
 DUMP_VARIABLE = "HIGHWATER_DUMP_CLASSES"
@@ -20,7 +20,7 @@ _QUIET = "-Xlog:disable -Xlog:all=error,cds=off:stderr"
 
 def archive_path() -> Path:
     """Return the path of the archive, which may not exist."""
-    return jars_dir().parent / "classes.jsa"
+    return find_jars_dir().parent / "classes.jsa"
 
 
 def archive_options() -> tuple[str, ...]:

@@ -21,10 +21,10 @@ from pyspark.sql import SparkSession
 
 from highwater.pipelines.base.config import Config, SessionConfig
 from highwater.pipelines.base.errors import EnvironmentProblem
-from highwater.pipelines.base.jars import delta_jars, delta_package
-from highwater.pipelines.base.java import java_problem, java_remedy, use_java
-from highwater.pipelines.base.limits import tight
-from highwater.pipelines.base.resources import conf_file
+from highwater.pipelines.base.jars import find_delta_jars, find_delta_package
+from highwater.pipelines.base.java import describe_java_problem, describe_java_remedy, use_java
+from highwater.pipelines.base.limits import find_tight
+from highwater.pipelines.base.resources import find_conf_file
 from highwater.pipelines.spark.class_archive import archive_options
 from highwater.pipelines.spark.import_path import worker_environment
 from highwater.pipelines.spark.jvm_stderr import filtered_stderr
@@ -155,16 +155,16 @@ def _start_jvm(session: SessionConfig, place: Place | None) -> None:
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
-        if (limited := tight()) is not None:
+        if (limited := find_tight()) is not None:
             raise EnvironmentProblem(f"Java could not be started: {limited[0]}", limited[1]) from error
-        problem = java_problem()
+        problem = describe_java_problem()
         if problem is None and local_cores(session.master) is None:
             raise EnvironmentProblem(
                 f"Spark could not be started for {session.master}", "see what it says above"
             ) from error
         heap = settings.get(_MEMORY, "as spark-defaults.conf has it")
         if problem is not None:
-            raise EnvironmentProblem(problem, java_remedy()) from error
+            raise EnvironmentProblem(problem, describe_java_remedy()) from error
         remedy = "set session.driver_memory to what this machine has, and mend Java's options in [session.spark]"
         raise EnvironmentProblem(f"Java could not be started (heap: {heap})", remedy) from error
 
@@ -180,7 +180,7 @@ def _require_delta() -> None:
     jvm = SparkContext._jvm
     if jvm is None or not jvm.org.apache.spark.util.Utils.classIsLoadable(DELTA_EXTENSION):
         raise EnvironmentProblem(
-            "spark-submit was started without Delta", f"add --packages {delta_package()} to its arguments"
+            "spark-submit was started without Delta", f"add --packages {find_delta_package()} to its arguments"
         )
 
 
@@ -214,7 +214,7 @@ def _launch_settings(session: SessionConfig, place: Place | None) -> dict[str, s
         # Nothing is stored there, but Spark makes the folder, and must not do so in the user's.
         settings["spark.sql.warehouse.dir"] = tempfile.mkdtemp(prefix="highwater-warehouse-")
         atexit.register(shutil.rmtree, settings["spark.sql.warehouse.dir"], ignore_errors=True)
-    logging = conf_file("log4j2.properties").as_uri()
+    logging = find_conf_file("log4j2.properties").as_uri()
     local_options = (*IN_PROCESS_JVM_OPTIONS, *archive_options()) if in_process else ()
     options = (given.get(_JAVA_OPTIONS, ""), *local_options, f'"-Dlog4j2.configurationFile={logging}"')
     settings[_JAVA_OPTIONS] = " ".join(filter(None, options))
@@ -225,17 +225,17 @@ def _launch_settings(session: SessionConfig, place: Place | None) -> dict[str, s
 def lacks_delta(session: SessionConfig) -> bool:
     """Return True if a session of this configuration needs Delta's jars and they are missing."""
     given = spark_defaults(_find_spark_home(), os.environ) | session.spark
-    return not (_is_submitted() or delta_jars() or _brings_delta(given))
+    return not (_is_submitted() or find_delta_jars() or _brings_delta(given))
 
 
 def _jar_settings(given: Mapping[str, str], in_process: bool, place: Place | None) -> dict[str, str]:
     """Return Delta's jars, those of the lake's store, and those that the user names."""
     if _brings_delta(given):
         return {}
-    if not delta_jars():
-        absent = f"Delta's jars ({delta_package()}) are not there"
+    if not find_delta_jars():
+        absent = f"Delta's jars ({find_delta_package()}) are not there"
         raise EnvironmentProblem(absent, "run `highwater doctor --fetch` once, on line")
-    jars = (*delta_jars(), *connector_jars(place, given))
+    jars = (*find_delta_jars(), *connector_jars(place, given))
     if in_process:
         # On the class path they are loaded like Spark's own jars, without the copies that spark.jars makes.
         return {_CLASS_PATH: os.pathsep.join([*map(str, jars), *filter(None, [given.get(_CLASS_PATH)])])}

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from highwater.pipelines.base.arrow_rows import conformed
+from highwater.pipelines.base.arrow_rows import convert_batch
 from highwater.pipelines.base.blobs import Batches
 
 #: A function for ``mapInArrow``.
@@ -48,7 +48,7 @@ def in_tasks(
     def whole(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         made = numbered(batches) if then is None else then(numbered(batches))
         # All that a task gives has to have one schema, and what items give may differ in what may be null.
-        return (conformed(schema, batch) for batch in made)
+        return (convert_batch(schema, batch) for batch in made)
 
     return spark.range(0, len(plan), 1, max(len(plan), 1)).mapInArrow(whole, columns)
 

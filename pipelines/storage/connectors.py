@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from highwater.pipelines.base.errors import EnvironmentProblem
-from highwater.pipelines.base.jars import JARS_VARIABLE, jars_dir
+from highwater.pipelines.base.jars import JARS_VARIABLE, find_jars_dir
 from highwater.pipelines.storage.place import HADOOP_SCHEME, Place, Uri
 
 #: The jar of each scheme's file system, by the beginning of its name. Spark itself brings Hadoop's own ones.
@@ -20,7 +20,7 @@ _JAR_SETTINGS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPa
 
 def s3_jars_dir() -> Path:
     """Return the folder of the jars of S3's file system; it may not exist."""
-    return jars_dir() / "s3"
+    return find_jars_dir() / "s3"
 
 
 def s3_jars() -> tuple[Path, ...]:

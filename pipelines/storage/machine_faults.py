@@ -125,7 +125,7 @@ def machine_fault(error: BaseException, lake: Place, scratch: Sequence[Path]) ->
 
 def limit_fault(error: BaseException | str, is_set: bool = False) -> EnvironmentProblem | None:
     """Return the system limit behind an exception or its text (`base.limits.reached`); None if there is none."""
-    limit = limits.reached(error if isinstance(error, str) else "\n".join(_texts(error)), is_set)
+    limit = limits.find_reached(error if isinstance(error, str) else "\n".join(_texts(error)), is_set)
     return None if limit is None else EnvironmentProblem(limit[0], f"{limit[1]}, then {_AGAIN}")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType
 
-from highwater.pipelines.grammars.grammar import Template, simple_name
+from highwater.pipelines.grammars.grammar import Template, shorten_logger
 from highwater.pipelines.grammars.templates import TEMPLATES
 from highwater.schemas.silver import BY_NAME
 from tests.bench.templates import Logged, logged, reader_of
@@ -80,7 +80,7 @@ def document() -> str:
 def _wording(entry: Logged) -> str:
     span = entry.first if entry.first == entry.last else f"{entry.first} to {entry.last}"
     text = entry.text.partition("\n")[0].strip().replace("`", "'")
-    return f"- {span}, {simple_name(entry.logger)}, {entry.level}: `{text}`\n"
+    return f"- {span}, {shorten_logger(entry.logger)}, {entry.level}: `{text}`\n"
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ from statistics import median
 from typing import Any, cast
 
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.timing.clocks.bounds import clock_bounds
-from highwater.pipelines.timing.clocks.links import Link, links
-from highwater.pipelines.timing.clocks.stage import WINDOW_S, Causes, causes_of
+from highwater.pipelines.timing.clocks.bounds import compute_clock_bounds
+from highwater.pipelines.timing.clocks.links import Link, find_links
+from highwater.pipelines.timing.clocks.stage import WINDOW_S, Causes, collect_causes
 from highwater.schemas import bronze
 
 #: From seconds since the first line to how far the clock is off by then, microseconds.
@@ -59,8 +59,8 @@ def figures(causes: Causes, shift: Callable[[float], float]) -> dict[str, Any]:
         return round(shift((time_us - begin_us) / 1_000_000))
 
     off = brokers[-1]
-    true, seen = list(links(*causes)), list(links(*shifted(causes, off, difference)))
-    bounds = list(clock_bounds(seen, WINDOW_S * 1_000_000))
+    true, seen = list(find_links(*causes)), list(find_links(*shifted(causes, off, difference)))
+    bounds = list(compute_clock_bounds(seen, WINDOW_S * 1_000_000))
     widths = [
         (bound.highest_us - bound.lowest_us) / 1000
         for bound in bounds
@@ -86,7 +86,7 @@ def main(lakes: list[str]) -> int:
         lake = Lake(cast(Any, None), Path(place))
         files = lake.rows(bronze.LOG_FILES, "cluster_id", "path").to_pylist()
         names = {row["cluster_id"]: Path(row["path"]).parts[-4] for row in files if len(Path(row["path"]).parts) > 3}
-        for cluster_id, causes in causes_of(lake).items():
+        for cluster_id, causes in collect_causes(lake).items():
             for name, shift in SHIFTS.items():
                 row = figures(causes, shift)
                 wrong += row["links"] - row["held"]

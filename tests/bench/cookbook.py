@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from highwater.pipelines.base.answers import as_columns
+from highwater.pipelines.base.answers import format_columns
 from highwater.pipelines.base.config import load_config
 from highwater.pipelines.lake.views import query, register
 from highwater.pipelines.spark.session import build_session
@@ -59,7 +59,7 @@ def _parts(document: str) -> list[str]:
 
 def shown(rows: pa.Table) -> str:
     """An answer as the document shows it."""
-    return as_columns(rows) if rows.num_rows else EMPTY
+    return format_columns(rows) if rows.num_rows else EMPTY
 
 
 def answered(document: str, answers: Sequence[str]) -> str:

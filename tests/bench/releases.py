@@ -27,7 +27,7 @@ from highwater.pipelines.base.config import Config, load_config
 from highwater.pipelines.base.console import RichConsole
 from highwater.pipelines.bronze.identity import NEEDLES
 from highwater.pipelines.grammars.facts import REQUEST_LOGGER
-from highwater.pipelines.grammars.grammar import simple_name
+from highwater.pipelines.grammars.grammar import shorten_logger
 from highwater.pipelines.grammars.templates import TEMPLATES
 from highwater.pipelines.lake.lake import Lake
 from highwater.schemas import gold
@@ -202,7 +202,7 @@ def cluster_of(files: Iterable[Mapping[str, Any]], corpora: Sequence[Path]) -> d
 def typed_share(rows: Iterable[Mapping[str, Any]]) -> float | None:
     """Share of the records of loggers that the audit reads that are typed or known; None where there are none."""
     of_templates = {logger for template in TEMPLATES for logger in template.loggers} | {REQUEST_LOGGER}
-    read = [row for row in rows if simple_name(row["logger"] or "") in of_templates]
+    read = [row for row in rows if shorten_logger(row["logger"] or "") in of_templates]
     total = sum(row["n"] for row in read)
     return sum(row["n"] for row in read if row["outcome"] != "unparsed") / total if total else None
 

@@ -22,7 +22,7 @@ import pyspark
 
 from highwater.jobs.fetch_jars import DELTA, S3
 from highwater.pipelines.base.errors import EnvironmentProblem
-from highwater.pipelines.base.jars import JARS_VARIABLE, delta_jars, delta_package, jars_dir
+from highwater.pipelines.base.jars import JARS_VARIABLE, find_delta_jars, find_delta_package, find_jars_dir
 from highwater.pipelines.storage.connectors import s3_jars, s3_jars_dir
 
 #: What jars depend on and Spark already brings, in the versions that Spark was tested with.
@@ -54,7 +54,9 @@ class Jars(NamedTuple):
 def jars_of_delta() -> Jars:
     """Delta's."""
     groups = ("io.delta", "io.unitycatalog")
-    return Jars((delta_package(),), groups, ("org.apache.hadoop:*",), jars_dir(), lambda: bool(delta_jars()))
+    return Jars(
+        (find_delta_package(),), groups, ("org.apache.hadoop:*",), find_jars_dir(), lambda: bool(find_delta_jars())
+    )
 
 
 def jars_of_s3() -> Jars:

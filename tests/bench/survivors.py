@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from highwater.pipelines.inquiry.partition import partition_facts
+from highwater.pipelines.inquiry.partition import read_partition_facts
 from highwater.pipelines.inquiry.replica_logs import Interval
-from highwater.pipelines.inquiry.survivors import ALL, ONE, Candidate, PartitionFacts, survivors
+from highwater.pipelines.inquiry.survivors import ALL, ONE, Candidate, PartitionFacts, find_survivors
 from highwater.pipelines.lake.contents import find_tables
 from highwater.pipelines.lake.reader import LakeReader
 from tests.bench.figures import insert, markdown
@@ -158,9 +158,9 @@ def compared(reader: LakeReader, cluster_id: str, corpus: Path) -> Comparison:
             continue
         of_it = [record for record in acked if (record.topic, record.partition) == (topic, partition)]
         elections = list(_elections(reader, cluster_id, topic, partition))
-        after = partition_facts(reader, cluster_id, topic, partition, None) if elections else None
+        after = read_partition_facts(reader, cluster_id, topic, partition, None) if elections else None
         for election in elections:
-            before = survivors(partition_facts(reader, cluster_id, topic, partition, election.at_us))
+            before = find_survivors(read_partition_facts(reader, cluster_id, topic, partition, election.at_us))
             chosen = next(
                 (candidate for candidate in before.candidates if candidate.log.replica_id == election.leader), None
             )

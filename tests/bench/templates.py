@@ -13,8 +13,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from highwater.pipelines.grammars.grammar import Template, literal_prefix, simple_name
-from highwater.pipelines.grammars.templates import SHARED, TEMPLATES, known_logger
+from highwater.pipelines.grammars.grammar import Template, find_literal_prefix, shorten_logger
+from highwater.pipelines.grammars.templates import SHARED, TEMPLATES, find_known_logger
 from tests.bench.overlap import can_match, constants
 
 TABLE = Path(__file__).resolve().parents[1] / "data" / "templates.tsv.gz"
@@ -117,15 +117,15 @@ def reader_of(entry: Logged) -> str | None:
         first_line = first_line[ident.end() :]
     for text in dict.fromkeys((first_line, _PREFIX.sub("", first_line, count=1))):
         beginning = constants(text)[0].strip()
-        candidates = _candidates(simple_name(entry.logger))
+        candidates = _candidates(shorten_logger(entry.logger))
         if not beginning:  # a text that begins with a value: so does its template, if there is one
-            candidates = tuple(sorted(candidates, key=lambda template: bool(literal_prefix(template.pattern))))
+            candidates = tuple(sorted(candidates, key=lambda template: bool(find_literal_prefix(template.pattern))))
         reading = []
         for template in candidates:
-            prefix = literal_prefix(template.pattern)
+            prefix = find_literal_prefix(template.pattern)
             length = min(len(beginning), len(prefix))
             if beginning[:length] == prefix[:length] and can_match(template.pattern, text):
                 reading.append(template)
         if reading:  # a value may stand for anything: the one with most of its words
             return min(reading, key=partial(_strange, text)).id
-    return known_logger(entry.logger)
+    return find_known_logger(entry.logger)

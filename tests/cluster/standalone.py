@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pyspark
 
-from highwater.pipelines.base.jars import delta_jars
+from highwater.pipelines.base.jars import find_delta_jars
 
 ROOT = Path(__file__).parents[2]
 SPARK = Path(pyspark.__file__).parent
@@ -144,7 +144,7 @@ def command(folder: Path, *arguments: object, python: str = sys.executable, time
 
 def submitted(folder: Path, master: str, options: Sequence[str], *arguments: object, python: str) -> Done:
     """The same by spark-submit."""
-    jars = ",".join(map(str, delta_jars()))
+    jars = ",".join(map(str, find_delta_jars()))
     submit = [str(SPARK / "bin" / "spark-submit"), "--master", master, "--jars", jars, *options]
     return _run(folder, [*submit, str(ROOT / "jobs" / "cli.py")], arguments, python, 900)
 

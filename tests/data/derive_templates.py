@@ -13,7 +13,7 @@ from pathlib import Path
 
 import orjson
 
-from highwater.pipelines.grammars.grammar import simple_name
+from highwater.pipelines.grammars.grammar import shorten_logger
 from highwater.pipelines.grammars.templates import TEMPLATES
 
 SOURCE = Path(__file__).parents[3] / "shared" / "reference" / "log-templates" / "templates.jsonl.gz"
@@ -39,7 +39,7 @@ def rows(source: Path = SOURCE) -> list[str]:
         for line in lines:
             row = orjson.loads(line)
             order.setdefault(row["version"], len(order))
-            name = simple_name(row["class"])
+            name = shorten_logger(row["class"])
             if name.partition("$")[0] in audited:
                 key = (name, row["string"])
                 classes[name] = row["class"]

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from highwater.pipelines.base.jars import delta_jars
+from highwater.pipelines.base.jars import find_delta_jars
 from tests.verbs import ROOT
 
 
@@ -24,7 +24,7 @@ def test_spark_submit_has_the_last_word(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     submit = Path(sys.executable).parent / "spark-submit"
-    class_path = os.pathsep.join(map(str, delta_jars()))
+    class_path = os.pathsep.join(map(str, find_delta_jars()))
     settings = ["--conf", "spark.sql.shuffle.partitions=3", "--driver-class-path", class_path]
     done = subprocess.run(
         [str(submit), "--master", "local[1]", *settings, str(job)],

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from pyspark.testing import assertDataFrameEqual
 
 from highwater.pipelines.base.errors import InputError, LakeError, SchemaMismatch
-from highwater.pipelines.base.threads import concurrently
+from highwater.pipelines.base.threads import run_concurrently
 from highwater.pipelines.lake.delta_commits import no_fence
 from highwater.pipelines.lake.delta_log import read_log, type_name
 from highwater.pipelines.lake.delta_table import stored_schema, table_properties
@@ -412,14 +412,14 @@ def test_a_lake_from_before_the_change_feed_is_taken_and_gets_it(lake: Lake, row
 
 
 def test_tasks_keep_their_order_and_their_failures() -> None:
-    assert concurrently([lambda: 1, lambda: 2, lambda: 3]) == [1, 2, 3]
-    assert concurrently([]) == []
+    assert run_concurrently([lambda: 1, lambda: 2, lambda: 3]) == [1, 2, 3]
+    assert run_concurrently([]) == []
 
     def fail() -> None:
         raise ValueError("odd")
 
     with pytest.raises(ValueError, match="odd"):
-        concurrently([fail, lambda: 1])
+        run_concurrently([fail, lambda: 1])
 
 
 def test_jobs_of_threads_within_threads_are_the_step_s(spark: SparkSession) -> None:
@@ -427,5 +427,5 @@ def test_jobs_of_threads_within_threads_are_the_step_s(spark: SparkSession) -> N
         return spark.sparkContext.getLocalProperty("spark.jobGroup.id")
 
     with step(spark, "replay"):
-        assert concurrently([lambda: concurrently([group, group]), group]) == [["replay", "replay"], "replay"]
+        assert run_concurrently([lambda: run_concurrently([group, group]), group]) == [["replay", "replay"], "replay"]
     assert group() is None

@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from highwater.pipelines.base.config import QualityConfig, load_config
 from highwater.pipelines.base.errors import InputError, QualityError
-from highwater.pipelines.base.fingerprint import grammar_fingerprint
+from highwater.pipelines.base.fingerprint import compute_grammar_fingerprint
 from highwater.pipelines.bronze.quarantine import custody, put, quarantined, release, remove_rows
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.quality import stage
@@ -63,7 +63,7 @@ def file_id(lake: Lake, broker_id: int) -> str:
 
 
 def hurt(lake: Lake, spec: TableSpec, damage: Damage) -> None:
-    lake.replace(spec, damage(lake.read(spec)), stamp=batch_stamp(FIRST, grammar_fingerprint()))
+    lake.replace(spec, damage(lake.read(spec)), stamp=batch_stamp(FIRST, compute_grammar_fingerprint()))
 
 
 def results(lake: Lake, outcome: str) -> dict[str, str]:
@@ -293,7 +293,7 @@ def test_fetches_of_one_connection_that_go_back(spark: SparkSession) -> None:
 
 def test_a_row_that_stands_in_two_files_of_a_table(lake: Lake) -> None:
     again = lake.read(LEADERS).where("broker_id = 1").limit(1)
-    lake.append_once(LEADERS, again, batch_stamp("another", grammar_fingerprint()))
+    lake.append_once(LEADERS, again, batch_stamp("another", compute_grammar_fingerprint()))
     assert len(lake.files(LEADERS) or ()) > 1
     assert "no two rows" in check(lake, CONFIG).quarantined[0][1]
     assert custody(lake).quarantined.keys() == {file_id(lake, 1)}

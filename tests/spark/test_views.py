@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from highwater.pipelines.base.answers import as_csv, plain_rows
+from highwater.pipelines.base.answers import format_csv, list_plain_rows
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.views import query, register
@@ -52,11 +52,11 @@ def test_a_view_waits_for_its_tables(spark: SparkSession, tmp_path: Path) -> Non
 def test_rows_keep_their_order_and_times_are_utc(spark: SparkSession, runs: Lake) -> None:
     register(spark, runs.root, "gold_runs")
     rows = query(spark, "with r as (select * from gold_runs) select run_id, started_time from r order by run_id; ")
-    assert plain_rows(rows) == [
+    assert list_plain_rows(rows) == [
         {"run_id": "a", "started_time": "2026-11-20T14:05:00.120Z"},
         {"run_id": "b", "started_time": "2026-11-20T14:05:00.120Z"},
     ]
-    assert as_csv(rows).splitlines()[1] == "a,2026-11-20T14:05:00.120Z"
+    assert format_csv(rows).splitlines()[1] == "a,2026-11-20T14:05:00.120Z"
     assert query(spark, "select 1 as one -- a remark").num_rows == 1
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from highwater.pipelines.base.java import find_java, java_remedy
+from highwater.pipelines.base.java import describe_java_remedy, find_java
 from tests.testbed.fetch import class_path, further_jar, release_jars, zookeeper_jars
 from tests.testbed.history import JMX
 from tests.testbed.log_settings import HOURLY, log_option, log_settings
@@ -76,7 +76,7 @@ class Cluster:
         self._jmx_ports = dict(zip(self.brokers, free_ports(brokers), strict=True)) if jmx else {}
         java = find_java()
         if java is None:
-            raise StartError(java_remedy())
+            raise StartError(describe_java_remedy())
         self._java = str(java)
 
     def _choose_ports(self, brokers: int) -> Layout:

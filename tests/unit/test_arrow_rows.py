@@ -9,8 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.base.arrow_rows import arrow_schema, both, exploded, first_of, is_in, look_up, shaped, when
-from highwater.pipelines.replay.partition_events import in_spans, named
+from highwater.pipelines.base.arrow_rows import (
+    arrow_schema,
+    both,
+    explode,
+    fill_topic_names,
+    first_of,
+    is_in,
+    look_up,
+    shaped,
+    when,
+)
+from highwater.pipelines.replay.partition_events import in_spans
 
 maybe_bools = st.lists(st.tuples(st.none() | st.booleans(), st.none() | st.booleans()), max_size=6)
 texts = st.none() | st.sampled_from(["", "a", "b", "id:a", "id:"])
@@ -63,12 +73,12 @@ def test_a_row_per_item(lists: list[list[dict[str, Any]] | None], begin: int, si
         for number, of_row in list(enumerate(lists))[begin : begin + size]
         for part in of_row or ()
     ]
-    assert exploded(batch, "parts", "part").to_pylist() == expected
+    assert explode(batch, "parts", "part").to_pylist() == expected
 
 
 def test_an_item_without_fields_has_the_items_name():
     batch = pa.RecordBatch.from_pydict({"ids": pa.array([[1, 2], [], [3]])})
-    assert exploded(batch, "ids", "id").to_pydict() == {"id": [1, 2, 3]}
+    assert explode(batch, "ids", "id").to_pydict() == {"id": [1, 2, 3]}
 
 
 @given(st.lists(st.tuples(st.sampled_from(["c", "d"]), texts), max_size=6), st.booleans())
@@ -78,7 +88,7 @@ def test_names_stand_for_ids_where_they_are_known(rows: list[tuple[str, str | No
         [pa.array([row[at] for row in rows], pa.string()) for at in (0, 1)], names=["cluster_id", "topic"]
     )
     expected = ["t" if is_known and row == ("c", "id:a") else row[1] for row in rows]
-    assert named(names, batch).column("topic").to_pylist() == expected
+    assert fill_topic_names(names, batch).column("topic").to_pylist() == expected
 
 
 small = st.integers(0, 9)

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.types import StructField, StructType
 
 from highwater.pipelines.base import blobs
-from highwater.pipelines.base.blobs import BLOB_SCHEMA, Tables, rows_by_table, shape, unpack
+from highwater.pipelines.base.blobs import BLOB_SCHEMA, Tables, read_blobs, shape, unpack
 from highwater.schemas.table import TIMESTAMP
 
 SHAPES = {
@@ -20,7 +20,7 @@ SHAPES = {
 
 def read(given: list[pa.RecordBatch]) -> dict[str, list[dict[str, object]]]:
     assert all(blob.schema == BLOB_SCHEMA for blob in given)
-    return rows_by_table((row["table"], row["rows"]) for blob in given for row in blob.to_pylist())
+    return read_blobs((row["table"], row["rows"]) for blob in given for row in blob.to_pylist())
 
 
 def test_rows_come_out_as_they_went_in():

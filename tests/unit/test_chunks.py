@@ -50,7 +50,7 @@ def shuffled(of_tasks: Sequence[Iterator[pa.RecordBatch]]) -> pa.Table:
 def merged(chunks: pa.Table) -> Iterator[Iterator[pa.RecordBatch]]:
     """The rows of one bucket after the other."""
     for _, of_bucket in groupby(chunks.to_pylist(), key=itemgetter("bucket")):
-        yield ROWS.merged((chunk["place"], chunk["rows"]) for chunk in of_bucket)
+        yield ROWS.merge_chunks((chunk["place"], chunk["rows"]) for chunk in of_bucket)
 
 
 def plain(rows: Sequence[Row]) -> dict[tuple[Any, ...], list[tuple[int, Any]]]:
@@ -77,7 +77,7 @@ def test_all_rows_of_a_key_come_in_their_order(rows: list[Any], tasks: int, size
 
 
 def check(numbered: list[Row], tasks: int) -> None:
-    read = [ROWS.chunks(iter([batch(numbered[task::tasks])]), BUCKETS) for task in range(tasks)]
+    read = [ROWS.make_chunks(iter([batch(numbered[task::tasks])]), BUCKETS) for task in range(tasks)]
     found: dict[tuple[Any, ...], list[Any]] = {}
     for bucket in merged(shuffled(read)):
         for key, values in groups(bucket, 2, lambda columns: zip(*columns, strict=True)):
@@ -89,9 +89,10 @@ def check(numbered: list[Row], tasks: int) -> None:
 @given(rows=st.lists(A_ROW, min_size=1, max_size=20))
 def test_a_key_has_the_same_bucket_in_each_task(rows: list[Any]) -> None:
     table = pa.Table.from_batches([batch([(*row, 0) for row in rows])])
-    together = list(c.bucket_of([table["topic"], table["partition"]], 7))
+    together = list(c.assign_buckets([table["topic"], table["partition"]], 7))
     alone = [
-        c.bucket_of([table["topic"][at : at + 1], table["partition"][at : at + 1]], 7)[0] for at in range(len(rows))
+        c.assign_buckets([table["topic"][at : at + 1], table["partition"][at : at + 1]], 7)[0]
+        for at in range(len(rows))
     ]
     assert together == alone
 
@@ -99,7 +100,7 @@ def test_a_key_has_the_same_bucket_in_each_task(rows: list[Any]) -> None:
 def test_keys_spread_over_buckets() -> None:
     topics = pa.chunked_array([[f"orders-{number % 50}" for number in range(5_000)]])
     partitions = pa.chunked_array([pa.array([number // 50 for number in range(5_000)], pa.int32())])
-    numbers = list(c.bucket_of([topics, partitions], 4))
+    numbers = list(c.assign_buckets([topics, partitions], 4))
     assert all(1_000 < numbers.count(bucket) < 1_500 for bucket in range(4))
 
 
@@ -108,8 +109,8 @@ def test_states_come_before_the_rows_of_their_bucket() -> None:
     states = pa.RecordBatch.from_pylist(
         [{"topic": "z", "partition": 1, "frozen": b"1"}, {"topic": "a", "partition": 0, "frozen": b"2"}], schema
     )
-    rows = ROWS.chunks(iter([batch([("z", 1, 0, None, 0), ("a", 0, 0, None, 1)])]), BUCKETS)
-    table = shuffled([rows, ROWS.state_chunks(iter([states]), BUCKETS)])
+    rows = ROWS.make_chunks(iter([batch([("z", 1, 0, None, 0), ("a", 0, 0, None, 1)])]), BUCKETS)
+    table = shuffled([rows, ROWS.make_state_chunks(iter([states]), BUCKETS)])
     kinds: dict[int, list[bool]] = defaultdict(list)
     for row in table.to_pylist():
         kinds[row["bucket"]].append(not c.is_of_states(row["place"]))
@@ -129,14 +130,14 @@ def test_places_sort_as_values_do(first: tuple[Any, ...], second: tuple[Any, ...
         [(value is not None, value.encode() if isinstance(value, str) else value) for value in values]
         for values in (first, second)
     ]
-    assert (c.place_of(first) < c.place_of(second)) == (plainly[0] < plainly[1])
-    assert (c.place_of(first) == c.place_of(second)) == (first == second)
+    assert (c.encode_sort_key(first) < c.encode_sort_key(second)) == (plainly[0] < plainly[1])
+    assert (c.encode_sort_key(first) == c.encode_sort_key(second)) == (first == second)
 
 
 def test_chunks_of_folds_come_apart() -> None:
     rows = [("z", 1, 0, None, 0), ("a", 0, 0, None, 1)]
-    table = shuffled([ROWS.chunks(iter([batch(rows)]), (0,), number) for number in (200, 7)])
-    assert [c.fold_of(place) for place in table["place"].to_pylist()] == [7, 200]
+    table = shuffled([ROWS.make_chunks(iter([batch(rows)]), (0,), number) for number in (200, 7)])
+    assert [c.read_fold_number(place) for place in table["place"].to_pylist()] == [7, 200]
 
 
 def test_what_is_merged_at_a_time_does_not_grow_with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,10 +145,10 @@ def test_what_is_merged_at_a_time_does_not_grow_with_a_key(monkeypatch: pytest.M
     monkeypatch.setattr(c, "CHUNK_ROWS", 10)
     monkeypatch.setattr(c, "_MERGED_ROWS", 40)
     hours = [[("hot", 0, None, None, 1_000 * hour + number) for number in range(1_000)] for hour in range(20)]
-    table = shuffled([ROWS.chunks(iter([batch(hour)]), BUCKETS) for hour in hours])
+    table = shuffled([ROWS.make_chunks(iter([batch(hour)]), BUCKETS) for hour in hours])
     held: list[int] = []
-    sort = c._sorted
-    monkeypatch.setattr(c, "_sorted", lambda rows, names: held.append(rows.num_rows) or sort(rows, names))
+    sort = c._sort_rows
+    monkeypatch.setattr(c, "_sort_rows", lambda rows, names: held.append(rows.num_rows) or sort(rows, names))
     bucket = next(merged(table))
     values = [value for part in bucket for value in part.column("value").to_pylist()]
     assert values == sorted(values)

@@ -85,8 +85,8 @@ def test_a_package_as_in_a_wheel_imports_nothing_else_of_ours(tmp_path: Path) ->
         "             'jobs.demo', 'jobs.doctor', 'jobs.inquiries'):\n"
         "    importlib.import_module(f'highwater.{name}')\n"
         "from highwater.jobs.demo import LOGS\n"
-        "from highwater.pipelines.base.resources import conf_file\n"
-        "assert LOGS.is_dir() and conf_file('default.toml')\n"
+        "from highwater.pipelines.base.resources import find_conf_file\n"
+        "assert LOGS.is_dir() and find_conf_file('default.toml')\n"
         f"print(sorted({{name.split('.')[0] for name in sys.modules}} & {{*{BUILD.CODE!r}}}))\n"
     )
     assert _run(program, tmp_path, tmp_path / "site") == "[]\n"

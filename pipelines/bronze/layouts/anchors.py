@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from highwater.pipelines.bronze.layouts.loggers import is_kafka, template_keys
 from highwater.pipelines.bronze.layouts.times import spelled
-from highwater.pipelines.grammars.grammar import context_of
+from highwater.pipelines.grammars.grammar import parse_context
 
 #: Bytes of a line in which a record of another program has its time.
 _TIME_WITHIN = 60
@@ -96,5 +96,5 @@ def is_context(text: bytes) -> bool:
         return True
     if _FETCHER.fullmatch(text):
         return False
-    context = context_of(text.decode(errors="replace"))
+    context = parse_context(text.decode(errors="replace"))
     return any(part is not None for part in context[:6])

@@ -24,7 +24,7 @@ from highwater.pipelines.bronze.layouts.anchors import CONTINUATION, is_context
 from highwater.pipelines.bronze.layouts.loggers import is_kafka, own_template, without_method
 from highwater.pipelines.bronze.layouts.patterns import KAFKA, LEVEL, pattern_layout
 from highwater.pipelines.bronze.layouts.times import DEFAULT_FORM, Spelled, form_of, spelled
-from highwater.pipelines.grammars.grammar import bare_context
+from highwater.pipelines.grammars.grammar import parse_bare_context
 
 #: At least this share of the sampled lines that start as records do has to parse.
 FIT_SHARE = 0.9
@@ -390,7 +390,7 @@ def _fields(pattern: str, rests: list[bytes], left: int) -> Iterator[str]:
     if has_level and has_logger and (matches := _all(_METHOD_AT, rests)):
         after = [text[match.end() :] for text, match in zip(rests, matches, strict=True)]
         yield from _walk(pattern + "%X", after, left - 1)
-    if b"[" in first or any(bare_context(rest[:_TIME_WITHIN].decode(errors="replace"))[1] for rest in rests):
+    if b"[" in first or any(parse_bare_context(rest[:_TIME_WITHIN].decode(errors="replace"))[1] for rest in rests):
         return  # a message begins: no field has what some of Kafka's begin with
     if not has_logger and (matches := _all(_NAME_AT, rests)):
         field = _named([(match[1] + (match[2] or b"")).decode() for match in matches])

@@ -19,11 +19,11 @@ import msgspec
 from highwater.pipelines.bronze.identity import OTHER, kind_of_logger
 from highwater.pipelines.bronze.layout import CACHE_MAX
 from highwater.pipelines.grammars.facts import REQUEST_LOGGER
-from highwater.pipelines.grammars.grammar import bare_context, literal_prefix
+from highwater.pipelines.grammars.grammar import find_literal_prefix, parse_bare_context
 from highwater.pipelines.grammars.record import UNPARSED, LogRecord, Parsed
 from highwater.pipelines.grammars.request_log import parse_request
-from highwater.pipelines.grammars.templates import SHARED, TEMPLATES, known_logger
-from highwater.pipelines.grammars.text_log import own_text
+from highwater.pipelines.grammars.templates import SHARED, TEMPLATES, find_known_logger
+from highwater.pipelines.grammars.text_log import parse_own_text
 
 STATE_CHANGE = "state.change.logger"
 #: ``%c{1}`` of these is ``logger``.
@@ -99,7 +99,7 @@ def is_trait(name: str) -> bool:
 def own_template(logger: str, message: bytes) -> Parsed | None:
     """Return what one of the logger's own templates reads of a message; None if none of them matches it."""
     record = LogRecord("server", 0, "", logger, message.decode(errors="replace"))
-    parsed = parse_request(record) if logger == REQUEST_LOGGER else own_text(record)
+    parsed = parse_request(record) if logger == REQUEST_LOGGER else parse_own_text(record)
     return None if parsed is None or parsed.outcome == UNPARSED or parsed.template.startswith("known.") else parsed
 
 
@@ -137,7 +137,7 @@ class Loggers:
             self._open[name] = []
             return []
         possible = candidates(text)
-        if len({(kind_of_logger(full), known_logger(full)) for full in possible}) > 1:
+        if len({(kind_of_logger(full), find_known_logger(full)) for full in possible}) > 1:
             self._open[name] = possible
             return possible
         self._names[name] = possible[0] if possible else without_method(text)
@@ -165,7 +165,7 @@ def _loggers_by_key() -> dict[str, tuple[str, ...]]:
     """
     loggers: dict[str, set[str]] = defaultdict(set)
     for template in TEMPLATES:
-        prefix = literal_prefix(template.pattern)
+        prefix = find_literal_prefix(template.pattern)
         for simple in template.loggers:
             loggers[prefix[:_KEY] if len(prefix) >= _KEY else ""].update(_full_names(simple))
     return {key: tuple(sorted(names)) for key, names in loggers.items()}
@@ -188,7 +188,7 @@ def by_template(message: bytes) -> str | None:
         return REQUEST_LOGGER
     if (settings := _SETTINGS.match(text)) and (names := candidates(settings[1])):
         return names[0]
-    starts = {0, bare_context(text)[1]}
+    starts = {0, parse_bare_context(text)[1]}
     if text.startswith("[") and (close := text.find("]")) > 0:
         start = close + 1 + (text[close + 1 : close + 2] in (":", ","))
         starts = {start + (text[start : start + 1] == " ")}
@@ -206,7 +206,7 @@ def by_template(message: bytes) -> str | None:
         return next(iter(read.values()))
     if (named := _COMPONENT.match(text)) and (full := candidates(named[1])):
         # A component names itself by its class: of several readings, or of none, that class's counts.
-        own = [name for name in full if own_template(name, message) is not None or known_logger(name)]
+        own = [name for name in full if own_template(name, message) is not None or find_known_logger(name)]
         if own:
             return own[0]
     rest = [text[start:].rstrip() for start in starts]

@@ -23,7 +23,7 @@ from highwater.pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor,
 from highwater.pipelines.bronze.layouts.loggers import Loggers, is_kafka, is_trait
 from highwater.pipelines.bronze.layouts.patterns import LEVEL_ALIASES, pattern_layout
 from highwater.pipelines.bronze.layouts.times import DEFAULT_FORM, form_of, reader, spelled
-from highwater.pipelines.grammars.grammar import context_of
+from highwater.pipelines.grammars.grammar import parse_context
 
 #: Leaves of a value by their paths: ``a.b`` in objects, ``a[0]`` in arrays, ``a[name]`` in arrays of names and values.
 Row = dict[str, Any]
@@ -408,7 +408,7 @@ def _exception(fields: Mapping[str, Any]) -> str | None:
 
 def names_node(item: Any) -> bool:
     """Return True if a value is a component with its node or partition."""
-    return isinstance(item, str) and any(part is not None for part in context_of(item)[:6])
+    return isinstance(item, str) and any(part is not None for part in parse_context(item)[:6])
 
 
 def _is_context(item: Any) -> bool:

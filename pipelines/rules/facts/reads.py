@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from highwater.pipelines.base.arrow_rows import both, exploded, first_of, is_in, micros, named, when
+from highwater.pipelines.base.arrow_rows import both, explode, fill_topic_names, first_of, is_in, micros, when
 from highwater.pipelines.rules.facts.columns import TYPES, fact, line_fact, valid
 from highwater.pipelines.rules.facts.traffic import TopicNames
 from highwater.schemas import audit_facts as a
@@ -52,15 +52,15 @@ def _join_connections(rows: pa.RecordBatch) -> pa.Array:
 def _make_reads(rows: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
     rows = rows.filter(valid("broker_id") & (pc.field("replica_id") < 0))
     rows = rows.append_column("row", pa.array(range(len(rows)), pa.int64()))
-    asked = exploded(rows.drop_columns(["responses"]), "partitions", "asked")
-    answers = exploded(rows.select(["row", "responses"]), "responses", "answer")
+    asked = explode(rows.drop_columns(["responses"]), "partitions", "asked")
+    answers = explode(rows.select(["row", "responses"]), "responses", "answer")
     answers = answers.filter(pc.equal(pc.fill_null(answers["answer.error_code"], 0), 0))
     at = pc.index_in(_join_place(asked, "asked"), value_set=_join_place(answers, "answer"))
     by_id = pc.binary_join_element_wise("id:", asked["asked.topic_id"], "")
     asked = asked.append_column("topic", first_of(asked["asked.topic"], by_id))
     asked = asked.append_column("partition", asked["asked.partition"])
     return line_fact(
-        named(names, asked),
+        fill_topic_names(names, asked),
         a.READ,
         "connection correlation_id client=client_id topic_id=asked.topic_id offset=asked.fetch_offset "
         "leader_epoch=asked.current_leader_epoch",

@@ -13,7 +13,7 @@ from highwater.pipelines.base.arrow_rows import micros
 from highwater.pipelines.base.blobs import shape
 from highwater.pipelines.base.chunks import Keyed
 from highwater.pipelines.cluster.premises import Premises
-from highwater.pipelines.cluster.replicas import about_replicas
+from highwater.pipelines.cluster.replicas import skip_future_logs
 from highwater.pipelines.data_dir.properties import PARTITION_METADATA
 from highwater.pipelines.kafka.context import Spans
 from highwater.pipelines.lake.lake import Lake
@@ -152,7 +152,7 @@ def readings(lake: Lake, premises: Premises, since: Resume | None = None) -> lis
         *_read_suspects(lake, premises, since),
         *_read_tier(lake, premises),
     ]
-    made = [about_replicas(reading, premises.future_logs) for reading in made]
+    made = [skip_future_logs(reading, premises.future_logs) for reading in made]
     coarse = premises.contexts.coarse
     return [reading._replace(rows_of=_in_seconds(reading.rows_of, coarse)) for reading in made] if coarse else made
 

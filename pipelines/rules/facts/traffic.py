@@ -9,7 +9,7 @@ from operator import or_
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from highwater.pipelines.base.arrow_rows import both, exploded, is_in, micros, named, when
+from highwater.pipelines.base.arrow_rows import both, explode, fill_topic_names, is_in, micros, when
 from highwater.pipelines.kafka.versions import rule_of
 from highwater.pipelines.replay.judge import LATE
 from highwater.pipelines.rules.facts.columns import fact, line_fact, valid
@@ -98,7 +98,7 @@ def operations(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def answers(rows: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
     """Return every answer to a produce that contains an offset."""
-    rows = named(names, _split_partitions(rows))
+    rows = fill_topic_names(names, _split_partitions(rows))
     rows = rows.filter(pc.field("part.base_offset") >= 0)
     acks = rows.column("acks")
     return line_fact(
@@ -119,7 +119,7 @@ def _drop_negative(column: pa.Array) -> pa.Array:
 
 def _split_partitions(requests: pa.RecordBatch) -> pa.RecordBatch:
     """Return requests with one row per partition, ``part.*``, and its ``topic`` and ``partition``."""
-    parts = exploded(requests, "partitions", "part")
+    parts = explode(requests, "partitions", "part")
     return parts.append_column("topic", parts.column("part.topic")).append_column(
         "partition", parts.column("part.partition")
     )

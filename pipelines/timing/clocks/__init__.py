@@ -1,1 +1,1 @@
-"""How far brokers' clocks are apart, from what must have come before what."""
+"""Bounds of the offset between brokers' clocks, from events with a known order."""

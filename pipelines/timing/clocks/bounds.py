@@ -1,8 +1,8 @@
 """Bounds on the difference of two brokers' clocks, window by window. Pure.
 
-Each bound holds at the instant of its link, without any assumption. Both together bound the difference of a window in
-which it did not change; if they contradict each other, or those of the window before, a clock was set or drifted by at
-least as much in between.
+Each bound is proven at the instant of its link, without any assumption. Both together bound the difference in a window
+without a change. If they contradict each other, or the bounds of the window before, a clock was set or drifted by at
+least this much in between.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class _Side(NamedTuple):
     by: str
 
 
-def clock_bounds(links: Iterable[Link], window_us: int) -> Iterator[ClockBounds]:
-    """Yield bounds of each pair of brokers with a link, of each window that has one, in the order of time."""
+def compute_clock_bounds(links: Iterable[Link], window_us: int) -> Iterator[ClockBounds]:
+    """Yield the bounds of each pair of brokers in each window with a link, in order of time."""
     windows: dict[tuple[int, int], dict[int, list[tuple[bool, _Side]]]] = defaultdict(lambda: defaultdict(list))
     for link in links:
         is_highest = link.earlier < link.later
@@ -54,7 +54,7 @@ def clock_bounds(links: Iterable[Link], window_us: int) -> Iterator[ClockBounds]
         for start_us, sides in sorted(of_pair.items()):
             highest = min((side for is_highest, side in sides if is_highest), default=None)
             lowest = max((side for is_highest, side in sides if not is_highest), default=None)
-            changed_us, since_us = _change(lowest, highest, before)
+            changed_us, since_us = _find_change(lowest, highest, before)
             yield ClockBounds(
                 broker_a=broker_a,
                 broker_b=broker_b,
@@ -73,10 +73,10 @@ def clock_bounds(links: Iterable[Link], window_us: int) -> Iterator[ClockBounds]
             before += [(True, highest)] if highest else []
 
 
-def _change(
+def _find_change(
     lowest: _Side | None, highest: _Side | None, before: Iterable[tuple[bool, _Side]]
 ) -> tuple[int, int | None]:
-    """Return the largest change that bounds prove: between two of the window, or since the last window that had any."""
+    """Return the largest change that bounds prove, and its time: in the window, or since the last one with bounds."""
     changes: list[tuple[int, int, int]] = []
     if lowest is not None and highest is not None and lowest.value_us > highest.value_us:
         first, last = sorted((lowest, highest), key=lambda side: side.at_us)

@@ -1,13 +1,13 @@
-"""What must have come before what, on two brokers' clocks. Pure.
+"""Events on two brokers' clocks with a known order. Pure.
 
-A link says: one broker wrote a line, and another one did later what it led to. The earlier reading is the time of a
-line that the thread writes before it acts, so it is never too late. The later reading is the time of a line that is
-written after the fact, or the arrival of a request, which its line's time puts too late rather than too early
-(ARCHITECTURE.md, "Judgement"). So the difference of the clocks is below that of the readings, whatever the network did.
+A link says: one broker wrote a line, and another broker later did what the line caused. The earlier reading is the time
+of a line that the thread writes before it acts, so it is never too late. The later reading is the time of a line after
+the event, or the arrival of a request, which its line's time puts too late rather than too early (ARCHITECTURE.md,
+"Judgement"). So the difference of the clocks is below the difference of the readings, whatever the network did.
 
 - *follower*: a follower's line that it starts in a leader epoch, before the first fetch of that epoch that its leader
   took up (``ReplicaManager.makeFollowers`` adds the partition to a fetcher afterwards; KIP-320, 2.1).
-- *state*: a controller's line of a partition's new state, before the broker's line that it received just that from it
+- *state*: a controller's line of a partition's new state, before the broker's line that it received this state
   (``LeaderAndIsr``, logged line by line up to 2.5).
 """
 
@@ -42,7 +42,7 @@ class LeadershipLine(NamedTuple):
 
 
 class FirstFetch(NamedTuple):
-    """The first fetch of a follower in a leader epoch that its leader's log shows."""
+    """The first fetch of a follower in a leader epoch, from its leader's log."""
 
     leader: int
     follower: int
@@ -53,7 +53,7 @@ class FirstFetch(NamedTuple):
 
 
 class Link(NamedTuple):
-    """Something on one clock that came before something on another."""
+    """An event on one clock that happened before an event on another."""
 
     kind: str
     earlier: int  #: brokers whose clocks they are
@@ -67,7 +67,7 @@ class Link(NamedTuple):
         return self.later_us - self.earlier_us
 
 
-def links(
+def find_links(
     said: Iterable[LeadershipLine],
     fetches: Iterable[FirstFetch],
     reborn: Collection[str] = (),
@@ -81,15 +81,17 @@ def links(
         in_seconds: brokers with lines whose times are whole seconds.
     """
     rows = [row for row in said if row.topic not in reborn]
-    untimed = chain(_followers(rows, [fetch for fetch in fetches if fetch.topic not in reborn]), _states(rows))
+    untimed = chain(
+        _link_followers(rows, [fetch for fetch in fetches if fetch.topic not in reborn]), _link_states(rows)
+    )
     for link in untimed:
         # A line's time is cut to milliseconds, or to seconds: the line was written less than that later.
         tick_us = SECOND_US if link.later in in_seconds else TICK_US
         yield link._replace(later_us=link.later_us + tick_us)
 
 
-def _followers(said: Iterable[LeadershipLine], fetches: Iterable[FirstFetch]) -> Iterator[Link]:
-    """Only of epochs whose first line surely is the first: the broker's log has an older epoch of the partition."""
+def _link_followers(said: Iterable[LeadershipLine], fetches: Iterable[FirstFetch]) -> Iterator[Link]:
+    """Yield links of epochs whose first line is certain: the broker's log has an older epoch of the partition."""
     newest: dict[tuple[int, str, int], int] = {}
     begun: dict[tuple[int, str, int, int], int] = {}
     for row in sorted(said, key=lambda row: row.time_us):
@@ -107,8 +109,8 @@ def _followers(said: Iterable[LeadershipLine], fetches: Iterable[FirstFetch]) ->
             yield Link(FOLLOWER, fetch.follower, time_us, fetch.leader, fetch.arrival_us)
 
 
-def _states(said: Iterable[LeadershipLine]) -> Iterator[Link]:
-    """Yield the key of a state that a controller sent; the controller comes first."""
+def _link_states(said: Iterable[LeadershipLine]) -> Iterator[Link]:
+    """Yield links from a controller's line of a state to the lines of brokers that received it."""
     decided: dict[tuple[Any, ...], int] = {}
     received: dict[tuple[Any, ...], dict[int, int]] = defaultdict(dict)
     for row in said:

@@ -1,8 +1,8 @@
-"""The order of several brokers' lines, as far as their clocks allow it: raw times stay raw. Pure.
+"""Order of several brokers' lines by their clocks; raw times are not changed. Pure.
 
-Each broker stamps lines by its own clock. Where bounds (``gold.clock_bounds``) prove that two clocks differed, lines of
-one are put where they belong by as much as is proven; where they prove nothing, raw times are compared.
-Either way it is said, for an order of two lines that are closer than the bounds is none.
+Each broker stamps lines by its own clock. If bounds (``gold.clock_bounds``) prove that two clocks differed, the lines
+of one are shifted by the proven difference; otherwise raw times are compared. A note describes this: lines that are
+closer than the bounds have no proven order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FAR_MAX = 5
 
 
 class _Apart(NamedTuple):
-    """How far a broker's clock was ahead of the reference's, milliseconds; None: no bound."""
+    """Offset of a broker's clock from the reference's, milliseconds; None: no bound."""
 
     lowest_ms: float | None
     highest_ms: float | None
@@ -34,19 +34,19 @@ class _Apart(NamedTuple):
         return self.highest_ms if self.highest_ms is not None and self.highest_ms < 0 else 0.0
 
 
-def in_order(lines: Iterable[Row], windows: Sequence[Row]) -> tuple[list[Row], str | None]:
-    """Return lines in order of time, on one clock where bounds allow. A line without a time follows the one before.
+def sort_lines(lines: Iterable[Row], windows: Sequence[Row]) -> tuple[list[Row], str | None]:
+    """Return lines in order of time, on one clock if bounds allow. A line without a time follows the one before.
 
     Args:
         lines: rows of ``gold.evidence`` of one finding, instants in microseconds.
-        windows: rows of ``gold.clock_bounds`` of its cluster, likewise.
+        windows: rows of ``gold.clock_bounds`` of its cluster, instants in microseconds.
 
     Returns:
-        The lines, and what their order rests on, in a sentence; None where one broker wrote all of them.
+        The lines, and a sentence about the basis of their order; None if one broker wrote all of them.
     """
     stored = sorted(lines, key=lambda line: int(line["position"]))
     places = [(line["broker_id"], line["time"]) for line in stored]
-    ahead = {broker: apart.proven_ms if apart else 0.0 for broker, apart in _clocks(places, windows)}
+    ahead = {broker: apart.proven_ms if apart else 0.0 for broker, apart in _compare_clocks(places, windows)}
 
     keyed: list[tuple[float, int]] = []
     for number, (broker, at_us) in enumerate(places):
@@ -58,9 +58,9 @@ def in_order(lines: Iterable[Row], windows: Sequence[Row]) -> tuple[list[Row], s
 
 
 def _note(places: Sequence[_Written], windows: Sequence[Row]) -> str | None:
-    reference = _reference(places)
-    clocks = dict(_clocks(places, windows))
-    sentences = [_sentence(broker, reference, apart) for broker, apart in clocks.items() if apart is not None]
+    reference = _choose_reference(places)
+    clocks = dict(_compare_clocks(places, windows))
+    sentences = [_format_sentence(broker, reference, apart) for broker, apart in clocks.items() if apart is not None]
     untold = [str(broker) for broker, apart in clocks.items() if apart is None]
     if untold:
         others = f"broker{'s' if len(untold) > 1 else ''} {' and '.join(untold)}"
@@ -68,9 +68,9 @@ def _note(places: Sequence[_Written], windows: Sequence[Row]) -> str | None:
     return f"Sorted by each broker's own clock: {'; '.join(sentences)}." if sentences else None
 
 
-def _sentence(broker: int, reference: int | None, apart: _Apart) -> str:
+def _format_sentence(broker: int, reference: int | None, apart: _Apart) -> str:
     is_behind = apart.proven_ms < 0
-    lowest_ms, highest_ms = (_negative(apart.highest_ms), _negative(apart.lowest_ms)) if is_behind else apart
+    lowest_ms, highest_ms = (_invert(apart.highest_ms), _invert(apart.lowest_ms)) if is_behind else apart
     if lowest_ms is not None and highest_ms is not None:
         by = f"between {lowest_ms:,.1f} and {highest_ms:,.1f} ms"
     else:
@@ -80,9 +80,9 @@ def _sentence(broker: int, reference: int | None, apart: _Apart) -> str:
     return f"broker {broker}'s was {where} broker {reference}'s by {by}{shift}"
 
 
-def _clocks(places: Sequence[_Written], windows: Sequence[Row]) -> Iterator[tuple[int, _Apart | None]]:
-    """Yield how far the clock of each broker but the reference was ahead of it when the lines were written."""
-    reference = _reference(places)
+def _compare_clocks(places: Sequence[_Written], windows: Sequence[Row]) -> Iterator[tuple[int, _Apart | None]]:
+    """Yield the offset of each broker's clock from the reference at the time of the lines. None if unknown."""
+    reference = _choose_reference(places)
     times = [at_us for _, at_us in places if at_us is not None]
     for broker in sorted(
         {broker for broker, at_us in places if broker is not None and at_us is not None} - {reference}
@@ -91,42 +91,42 @@ def _clocks(places: Sequence[_Written], windows: Sequence[Row]) -> Iterator[tupl
         pair = (min(broker, reference), max(broker, reference))
         of_pair = [row for row in windows if (row["broker_a"], row["broker_b"]) == pair]
         near = [row for row in of_pair if _is_near(row, min(times), max(times))]
-        narrowest = min(near, key=_width, default=None)
+        narrowest = min(near, key=_measure_width, default=None)
         if narrowest is None:
             yield broker, None
         elif broker > reference:
             yield broker, _Apart(narrowest["lowest_ms"], narrowest["highest_ms"])
         else:
-            yield broker, _Apart(_negative(narrowest["highest_ms"]), _negative(narrowest["lowest_ms"]))
+            yield broker, _Apart(_invert(narrowest["highest_ms"]), _invert(narrowest["lowest_ms"]))
 
 
-def _reference(places: Sequence[_Written]) -> int | None:
+def _choose_reference(places: Sequence[_Written]) -> int | None:
     """Return the broker that wrote most of the lines."""
     counts = Counter(broker for broker, at_us in places if broker is not None and at_us is not None)
     return min(counts, key=lambda broker: (-counts[broker], broker), default=None)
 
 
 def _is_near(row: Row, first_us: int, last_us: int) -> bool:
-    """Return whether a window is of the time of lines, or next to it; what contradicts itself bounds nothing."""
+    """Return True if a window covers the time of lines, or is next to it. Contradicting bounds do not count."""
     length_us = row["window_s"] * 1_000_000
     is_of_then = row["window_start"] - length_us <= last_us and row["window_start"] + 2 * length_us >= first_us
-    return is_of_then and _width(row) >= 0
+    return is_of_then and _measure_width(row) >= 0
 
 
-def _width(row: Row) -> float:
+def _measure_width(row: Row) -> float:
     lowest_ms, highest_ms = row["lowest_ms"], row["highest_ms"]
     return float("inf") if lowest_ms is None or highest_ms is None else float(highest_ms - lowest_ms)
 
 
-def _negative(value: float | None) -> float | None:
+def _invert(value: float | None) -> float | None:
     return None if value is None else -value
 
 
-def far_clocks(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield brokers whose clocks are proven to be far apart, a sentence for each pair.
+def describe_far_clocks(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield a sentence for each pair of brokers whose clocks are proven to be far apart.
 
     Args:
-        rows: of ``gold.clock_bounds``.
+        rows: rows of ``gold.clock_bounds``.
     """
     ahead_ms: dict[tuple[str | None, int, int], float] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""Writes ``gold.clock_bounds``, from what is as small as metadata is, and the first fetch of each leader epoch."""
+"""Stage of ``gold.clock_bounds``, from rows as small as metadata and the first fetch of each leader epoch."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from highwater.pipelines.base.blobs import shape
 from highwater.pipelines.kafka.context import Spans
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.readings import Reading, by_batch, few_rows
-from highwater.pipelines.timing.clocks.bounds import ClockBounds, clock_bounds
-from highwater.pipelines.timing.clocks.links import FirstFetch, LeadershipLine, links
+from highwater.pipelines.timing.clocks.bounds import ClockBounds, compute_clock_bounds
+from highwater.pipelines.timing.clocks.links import FirstFetch, LeadershipLine, find_links
 from highwater.schemas import silver
 from highwater.schemas.clocks import CLOCK_BOUNDS
 from highwater.schemas.topics import METADATA_TOPIC
@@ -44,25 +44,25 @@ def write_clock_bounds(lake: Lake, coarse: Spans, run_id: str) -> None:
     """Rebuild ``gold.clock_bounds``.
 
     Args:
-        coarse: brokers whose lines' times are whole seconds; at no instant are theirs taken for finer.
+        coarse: brokers with lines in whole seconds. All their times count as whole seconds.
     """
     rows = []
-    for cluster_id, causes in causes_of(lake).items():
+    for cluster_id, causes in collect_causes(lake).items():
         in_seconds = {broker_id for cluster, broker_id in coarse if cluster == cluster_id}
-        linked = links(*causes, in_seconds)
-        rows += [clock_row(cluster_id, bounds) for bounds in clock_bounds(linked, WINDOW_S * 1_000_000)]
+        linked = find_links(*causes, in_seconds)
+        rows += [make_clock_row(cluster_id, bounds) for bounds in compute_clock_bounds(linked, WINDOW_S * 1_000_000)]
     lake.replace(CLOCK_BOUNDS, pa.Table.from_pylist(rows, schema=CLOCK_BOUNDS.arrow_schema), stamp=run_id)
 
 
-def causes_of(lake: Lake) -> dict[str, Causes]:
-    """Return the arguments of `links`, by cluster."""
-    said, fetches, reborn = _said(lake), _first_fetches(lake), _reborn(lake)
+def collect_causes(lake: Lake) -> dict[str, Causes]:
+    """Return the arguments of `find_links`, by cluster."""
+    said, fetches, reborn = _read_leaderships(lake), _read_first_fetches(lake), _list_reborn(lake)
     return {
         cluster_id: Causes(said[cluster_id], fetches[cluster_id], reborn[cluster_id]) for cluster_id in sorted(said)
     }
 
 
-def _said(lake: Lake) -> dict[str, list[LeadershipLine]]:
+def _read_leaderships(lake: Lake) -> dict[str, list[LeadershipLine]]:
     said: dict[str, list[LeadershipLine]] = defaultdict(list)
     where = pc.field("broker_id").is_valid()
     for row in lake.dicts(silver.LEADER_AND_ISR, "cluster_id", *_SAID, where=where):
@@ -70,7 +70,7 @@ def _said(lake: Lake) -> dict[str, list[LeadershipLine]]:
     return said
 
 
-def _first_fetches(lake: Lake) -> dict[str, list[FirstFetch]]:
+def _read_first_fetches(lake: Lake) -> dict[str, list[FirstFetch]]:
     asked = (
         (pc.field("source") == "request")
         & (pc.field("topic") != METADATA_TOPIC)
@@ -79,7 +79,7 @@ def _first_fetches(lake: Lake) -> dict[str, list[FirstFetch]]:
         & pc.field("arrival_time").is_valid()
     )
     columns = (*_EPOCH, "arrival_time")
-    reading = Reading(silver.REPLICA_FETCHES, columns, by_batch(_earliest), asked, digest="first arrivals")
+    reading = Reading(silver.REPLICA_FETCHES, columns, by_batch(_find_earliest), asked, digest="first arrivals")
     arrivals = few_rows(lake, reading, shape({**_EPOCH, "arrival_us": "long"}))
     first = arrivals.group_by(list(_EPOCH)).aggregate([("arrival_us", "min")])
     fetches: dict[str, list[FirstFetch]] = defaultdict(list)
@@ -90,13 +90,13 @@ def _first_fetches(lake: Lake) -> dict[str, list[FirstFetch]]:
     return fetches
 
 
-def _earliest(rows: pa.RecordBatch) -> pa.RecordBatch:
+def _find_earliest(rows: pa.RecordBatch) -> pa.RecordBatch:
     arrivals = pa.table({name: rows[name] for name in _EPOCH} | {"arrival_us": micros(rows["arrival_time"])})
     first = arrivals.group_by(list(_EPOCH)).aggregate([("arrival_us", "min")])
     return one_batch(first.rename_columns([*_EPOCH, "arrival_us"]))
 
 
-def _reborn(lake: Lake) -> dict[str, set[str]]:
+def _list_reborn(lake: Lake) -> dict[str, set[str]]:
     """Return topics that were deleted, or that left a broker: their epochs may begin again."""
     topics: dict[str, set[str]] = defaultdict(set)
     gone = (
@@ -109,7 +109,7 @@ def _reborn(lake: Lake) -> dict[str, set[str]]:
     return topics
 
 
-def clock_row(cluster_id: str, bounds: ClockBounds) -> dict[str, Any]:
+def make_clock_row(cluster_id: str, bounds: ClockBounds) -> dict[str, Any]:
     """Return a row of ``gold.clock_bounds``."""
     values = {"cluster_id": cluster_id, "window_s": WINDOW_S, **bounds._asdict()}
     for name in ("lowest", "highest", "changed"):

@@ -1,1 +1,1 @@
-"""Latency: where requests spent their time, and whom they waited for."""
+"""Latency: the phases of requests, and the replicas that they waited for."""

@@ -1,7 +1,7 @@
-"""Whom acks=all appends waited for, interval by interval. Pure.
+"""Replicas that acks=all appends waited for, interval by interval. Pure.
 
 Blame goes to the replica that held the high watermark back last (design section 5): a member of the ISR, a caught-up
-replica outside it, one whose leaving the ISR ended the wait, or the leader itself.
+replica outside it, a replica whose removal from the ISR ended the wait, or the leader itself.
 
 A replica is *singled out* in an interval if the waiting beyond ``slow_ms`` per operation
 
@@ -38,7 +38,7 @@ SCHEMA: Final = arrow_schema(ROW_TYPES)
 #: Waits come sorted, as their quantiles need them.
 ORDER: Final = ("replica_id", "role", "wait_ms")
 SHAPES: Final = {REPLICA_BLAME.name: REPLICA_BLAME.schema}
-#: What rows are made of, of ``gold.delayed_operations``.
+#: Input columns of ``gold.delayed_operations``.
 OPERATION_COLUMNS: Final = (
     *("cluster_id", "broker_id", "arrival_time", "operation", "api", "succeeded", "wait_ms"),
     *("closing_replica", "closing_role"),
@@ -53,11 +53,11 @@ ROLE: Final = "coalesce(closing_role, 'unknown')"
 Wait = tuple[int, str, float]
 
 
-def blamed(rows: pa.RecordBatch, interval_s: int) -> pa.RecordBatch:
+def select_appends(rows: pa.RecordBatch, interval_s: int) -> pa.RecordBatch:
     """Return appends answered without error as `ROW_TYPES`.
 
-    Produces of clients and appends of coordinators are separate kinds: each is counted, and singled out, on its own.
-    The leader if no other replica was waited for; -1 if unknown.
+    Produces of clients and appends of coordinators are separate kinds, counted and singled out separately. The replica
+    is the leader if the append waited for no other; -1 if unknown.
     """
     rows = rows.filter(both(pc.equal(rows.column("operation"), "produce"), rows.column("succeeded")))
     length_us = interval_s * SECOND_US
@@ -76,11 +76,11 @@ def blamed(rows: pa.RecordBatch, interval_s: int) -> pa.RecordBatch:
 
 
 class BlameWorker:
-    """Adds up the waits of each interval; holds those of one replica at a time.
+    """Sums of the waits of each interval. Memory holds the waits of one replica.
 
     Args:
         interval_s: length of an interval.
-        slow_ms: what is beyond it is slow.
+        slow_ms: longer waits are slow.
     """
 
     def __init__(self, interval_s: int, slow_ms: float) -> None:
@@ -92,18 +92,18 @@ class BlameWorker:
         tables = Tables(SHAPES)
         for (cluster_id, kind, interval_us), waits in groups(batches, len(KEY_TYPES), each(tuple)):
             key = {"cluster_id": cluster_id, "kind": kind, "interval_start": interval_us}
-            for row in self._rows(waits):
+            for row in self._build_rows(waits):
                 tables.add_named(REPLICA_BLAME.name, key | {"interval_s": self._interval_s} | row)
             yield from tables.take()
         yield from tables.rest()
 
-    def _rows(self, waits: Iterable[Wait]) -> Iterator[dict[str, Any]]:
+    def _build_rows(self, waits: Iterable[Wait]) -> Iterator[dict[str, Any]]:
         by_role = [
-            (replica_id, role, self._measures([wait_ms for _, _, wait_ms in of_role]))
+            (replica_id, role, self._measure([wait_ms for _, _, wait_ms in of_role]))
             for (replica_id, role), of_role in groupby(waits, key=itemgetter(0, 1))
         ]
         shares = {
-            share: _shares([measures[of] for *_, measures in by_role])
+            share: _compute_shares([measures[of] for *_, measures in by_role])
             for share, of in (("operations", "operations"), ("wait", "wait_us"), ("slow_wait", "slow_wait_us"))
         }
         # A broker is singled out or not as a whole, whatever its roles.
@@ -132,20 +132,20 @@ class BlameWorker:
                 "singled_out": stands_out,
             }
 
-    def _measures(self, waits_ms: Sequence[float]) -> dict[str, Any]:
+    def _measure(self, waits_ms: Sequence[float]) -> dict[str, Any]:
         beyond_ms = [max(wait_ms - self._slow_ms, 0.0) for wait_ms in waits_ms]
         return {
             "operations": len(waits_ms),
             "slow_operations": sum(wait_ms > 0 for wait_ms in beyond_ms),
             # In whole microseconds: sums of fractions depend on the order of the rows.
-            "wait_us": sum(map(_micros, waits_ms)),
-            "slow_wait_us": sum(map(_micros, beyond_ms)),
-            "wait_ms_p50": percentile(waits_ms, 0.5),
-            "wait_ms_p99": percentile(waits_ms, 0.99),
+            "wait_us": sum(map(_convert_micros, waits_ms)),
+            "slow_wait_us": sum(map(_convert_micros, beyond_ms)),
+            "wait_ms_p50": compute_percentile(waits_ms, 0.5),
+            "wait_ms_p99": compute_percentile(waits_ms, 0.99),
         }
 
 
-def percentile(values: Sequence[float], share: float) -> float:
+def compute_percentile(values: Sequence[float], share: float) -> float:
     """Return a percentile, linear between the two nearest values, as Spark's ``percentile``.
 
     Args:
@@ -159,10 +159,10 @@ def percentile(values: Sequence[float], share: float) -> float:
     return (higher - place) * values[lower] + (place - lower) * values[higher]
 
 
-def _shares(parts: Sequence[int]) -> list[float]:
+def _compute_shares(parts: Sequence[int]) -> list[float]:
     total = sum(parts)
     return [part / total if total else 0.0 for part in parts]
 
 
-def _micros(duration_ms: float) -> int:
+def _convert_micros(duration_ms: float) -> int:
     return math.floor(duration_ms * 1000 + 0.5)

@@ -1,4 +1,4 @@
-"""The latency stage: phases of every request, and replicas that acks=all appends waited for."""
+"""Latency stage: phases of every request, and replicas that acks=all appends waited for."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PHASES = (
     "response_queue_time_ms",
     "send_time_ms",
 )
-#: Columns of silver that are those of gold.
+#: Columns that silver and gold share.
 _SAME = (
     *("cluster_id", "arrival_time", "api", "connection", "correlation_id", "client_id", "total_time_ms"),
     *_PHASES,
@@ -46,16 +46,16 @@ _ONLY = {silver.PRODUCE_REQUESTS.name: "acks", silver.FETCH_REQUESTS.name: "repl
 TABLES = (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS)
 
 
-def columns_of(spec: TableSpec) -> tuple[str, ...]:
-    """Return the columns of a table of requests that `phases` needs."""
+def list_columns(spec: TableSpec) -> tuple[str, ...]:
+    """Return the columns of a table of requests that `make_phases` needs."""
     only = _ONLY.get(spec.name)
     return (*_SAME, "broker_id", "time", *([only] if only else []))
 
 
-def phases(rows: pa.RecordBatch) -> pa.RecordBatch:
+def make_phases(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows of ``gold.request_phases``, one per request. Durations are milliseconds."""
     whole = reduce(pc.add, [rows[name] for name in _PHASES])
-    # In whole microseconds, of which the nearest number of milliseconds is taken; a zero is never negative.
+    # Rounded to whole microseconds; a zero is never negative.
     rest_us = pc.round(pc.multiply(pc.subtract(rows["total_time_ms"], whole), 1000))
     rest = pc.add(pc.divide(rest_us, 1000), 0.0)
     values = {name: rows[name] for name in rows.schema.names if name not in ("broker_id", "time")}
@@ -67,12 +67,12 @@ def phases(rows: pa.RecordBatch) -> pa.RecordBatch:
     return shaped(REQUEST_PHASES.arrow_schema, rows.num_rows, values)
 
 
-def request_phases() -> list[Reading]:
+def list_request_scans() -> list[Reading]:
     """Return the scans that make ``gold.request_phases``: every completed request in silver."""
-    return [Reading(spec, columns_of(spec), by_batch(phases)) for spec in TABLES]
+    return [Reading(spec, list_columns(spec), by_batch(make_phases)) for spec in TABLES]
 
 
-def once(rows: DataFrame) -> DataFrame:
+def deduplicate_requests(rows: DataFrame) -> DataFrame:
     """Return rows without duplicates: a line in two files makes two equal rows."""
     return rows.dropDuplicates(list(gold.REQUEST_PHASES.keys))
 
@@ -82,15 +82,15 @@ def has_requests(lake: Lake) -> bool:
     return any(lake.has_rows(spec) for spec in TABLES)
 
 
-def replica_blame(lake: Lake, config: LatencyConfig, since: datetime | None, run_id: str) -> Beside:
-    """Return the fold that replaces rows of ``gold.replica_blame`` from the interval of an instant on; None: all."""
+def make_blame_fold(lake: Lake, config: LatencyConfig, since: datetime | None, run_id: str) -> Beside:
+    """Return the fold that replaces rows of ``gold.replica_blame`` from an instant's interval on. None for all rows."""
     first = None
     if since is not None:
         length_us = config.interval_s * SECOND_US
         since_us = int(since.timestamp() * SECOND_US)
         first = pa.scalar(instant(since_us // length_us * length_us), pa.timestamp("us", "UTC"))
     where = None if first is None else pc.field("arrival_time") >= first
-    rows_of = by_batch(blame.blamed, config.interval_s)
+    rows_of = by_batch(blame.select_appends, config.interval_s)
     reading = Reading(gold.DELAYED_OPERATIONS, blame.OPERATION_COLUMNS, rows_of, where)
     rows = Keyed(shape(blame.ROW_TYPES), flow.key("blame"), blame.ORDER, blame.ORDER)
     spec = gold.REPLICA_BLAME

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.timing.clocks.stage import Causes, causes_of
+from highwater.pipelines.timing.clocks.stage import Causes, collect_causes
 from highwater.schemas.clocks import CLOCK_BOUNDS
 from tests.bench.clocks import figures
 
@@ -15,7 +15,7 @@ from tests.bench.clocks import figures
 @pytest.fixture(scope="session")
 def causes(slice_lake: Lake) -> Causes:
     """Lines of the slice that may be linked."""
-    (of_cluster,) = causes_of(slice_lake).values()
+    (of_cluster,) = collect_causes(slice_lake).values()
     return of_cluster
 
 

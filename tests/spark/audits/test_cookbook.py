@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from highwater.pipelines.base.answers import plain_rows
+from highwater.pipelines.base.answers import list_plain_rows
 from highwater.pipelines.lake.contents import find_tables
 from highwater.pipelines.lake.duckdb_views import duckdb_script
 from highwater.pipelines.lake.views import query, register
@@ -85,8 +85,8 @@ def test_deltalake_alone_gives_the_same_answer(question: Any, lake: Path, monkey
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 def test_a_view_has_the_same_rows_in_both_engines(view: Any, duck: Any, registered: SparkSession) -> None:
-    theirs = plain_rows(duck.sql(f"select * from {view.name}").to_arrow_table())
-    ours = plain_rows(query(registered, f"select * from {view.name}"))
+    theirs = list_plain_rows(duck.sql(f"select * from {view.name}").to_arrow_table())
+    ours = list_plain_rows(query(registered, f"select * from {view.name}"))
     assert sorted(map(_comparable, ours)) == sorted(map(_comparable, theirs))
 
 

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from highwater.pipelines.base.blobs import rows_by_table, shape
+from highwater.pipelines.base.blobs import read_blobs, shape
 from highwater.pipelines.base.config import Config, load_config
 from highwater.pipelines.cluster.premises import Premises
 from highwater.pipelines.cluster.stage import collect_premises
@@ -235,7 +235,7 @@ def test_the_operator_gives_what_a_plain_driver_gives_and_goes_on_from_the_same_
         since_us = {broker: seal.sealed_us for broker, seal in window.seals.items()}
         worker = PartitionWorker(premises.contexts, ground.evidence, window.until, since_us)
         blobs = worker(iter(ordered.to_batches()), DictStates(states))
-        return rows_by_table((row["table"], row["rows"]) for blob in blobs for row in blob.to_pylist())
+        return read_blobs((row["table"], row["rows"]) for blob in blobs for row in blob.to_pylist())
 
     with staging(audited) as folder:
         window = ReplayWindow(until=dict.fromkeys(brokers, middle_us))

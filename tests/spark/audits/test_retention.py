@@ -174,14 +174,14 @@ def test_days_that_stay_are_told_as_before(
     assert differences(before, told(lake)) == {}
     assert sorted(map(_plain, lake.read(gold.COVERAGE).collect())) == coverage
 
-    original = gold_stage.replay_fingerprint
-    monkeypatch.setattr(gold_stage, "replay_fingerprint", lambda *given: f"{original(*given)}x")
+    original = gold_stage.compute_replay_fingerprint
+    monkeypatch.setattr(gold_stage, "compute_replay_fingerprint", lambda *given: f"{original(*given)}x")
     assert set(replay(reopened(lake), config, 3).values()) == {seals.FINGERPRINT}
     ledger = lake.read(RUNS).where("run_id = 'run 3'").collect()
     assert all(row["from_time"] is not None for row in ledger), "from the anchor"
     assert differences(before, told(lake)) == {}
 
-    monkeypatch.setattr(parse_stage, "grammar_fingerprint", lambda: "other grammars")
+    monkeypatch.setattr(parse_stage, "compute_grammar_fingerprint", lambda: "other grammars")
     lines = count(lake, silver.LINE_COUNTS)
     assert parse(reopened(lake)).again
     assert count(lake, silver.LINE_COUNTS) == lines
@@ -260,8 +260,8 @@ def test_one_of_two_clusters_loses_days(
     assert lines_of(lake) == {"east": lines["east"], "west": lines["west"] - dropped["bronze.log_lines"]}
     assert dropped["bronze.log_lines"] > 1000
     assert differences(before, told(lake)) == {}
-    original = gold_stage.replay_fingerprint
-    monkeypatch.setattr(gold_stage, "replay_fingerprint", lambda *given: f"{original(*given)}x")
+    original = gold_stage.compute_replay_fingerprint
+    monkeypatch.setattr(gold_stage, "compute_replay_fingerprint", lambda *given: f"{original(*given)}x")
     replay(lake, config, 2)
     ledger = lake.read(RUNS).where("run_id = 'run 2'").collect()
     assert {row["cluster_id"]: row["from_time"] is None for row in ledger} == {"east": True, "west": False}

@@ -118,8 +118,8 @@ def test_other_grammars_reach_old_lines(
     # What an older grammar did not know.
     lake.empty(silver.TRUNCATIONS)
     lake.remove(silver.LEADER_AND_ISR, "role", ["follower_start"])
-    original = fingerprint.grammar_fingerprint()
-    monkeypatch.setattr(parse_stage, "grammar_fingerprint", lambda: f"{original[:-1]}-")
+    original = fingerprint.compute_grammar_fingerprint()
+    monkeypatch.setattr(parse_stage, "compute_grammar_fingerprint", lambda: f"{original[:-1]}-")
     ended = verb(older, "audit", SLICE)
     assert ended.code == 0, ended.err
     assert contents(lake) == contents(slice_lake)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from highwater.pipelines.base.blobs import shape
 from highwater.pipelines.base.config import load_config
-from highwater.pipelines.base.groups import values_of
+from highwater.pipelines.base.groups import list_values
 from highwater.pipelines.cluster.stage import collect_premises
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.readings import read_in_tasks
@@ -36,7 +36,7 @@ def partitions(lake: Lake) -> list[tuple[list[Fact], Settings]]:
     assert rows is not None
     table = rows.toArrow().select([*KEY, *FACT_TYPES]).combine_chunks()
     by_key: dict[tuple[str, str, int], list[Fact]] = defaultdict(list)
-    for row in zip(*values_of(table.columns), strict=True):
+    for row in zip(*list_values(table.columns), strict=True):
         by_key[row[: len(KEY)]].append(Fact._make(row[len(KEY) :]))
     skew_us = config.audit.clock_skew_max_ms * 1000
     return [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.timing.clocks.bounds import clock_bounds
+from highwater.pipelines.timing.clocks.bounds import compute_clock_bounds
 from highwater.pipelines.timing.clocks.links import FOLLOWER, Link
 
 WINDOW_US = 600_000_000
@@ -58,7 +58,7 @@ def _links(causes: Sequence[Cause], clock: Clock) -> list[Link]:
 
 @given(CAUSES, OFF)
 def test_a_constant_difference_lies_within_all_bounds_and_no_change_is_seen(causes: list[Cause], off_us: int) -> None:
-    for bounds in clock_bounds(_links(causes, Clock(off_us)), WINDOW_US):
+    for bounds in compute_clock_bounds(_links(causes, Clock(off_us)), WINDOW_US):
         assert bounds.lowest_us is None or bounds.lowest_us < off_us
         assert bounds.highest_us is None or off_us < bounds.highest_us
         assert (bounds.changed_us, bounds.changed_since) == (0, None)
@@ -69,7 +69,7 @@ def test_each_bound_holds_when_it_says_whatever_the_clock_does(causes: list[Caus
     """Forward steps only: a clock that goes back may read less after a cause than before it."""
     at = {cause.time_us if cause.forward else cause.time_us + cause.took_us for cause in causes}
     differences = {time_us: clock.difference(time_us) for time_us in at}
-    for bounds in clock_bounds(_links(causes, clock), WINDOW_US):
+    for bounds in compute_clock_bounds(_links(causes, clock), WINDOW_US):
         if bounds.lowest_us is not None and bounds.lowest_time is not None:
             assert bounds.lowest_us < differences[bounds.lowest_time] + _rounding(clock)
         if bounds.highest_us is not None and bounds.highest_time is not None:
@@ -87,7 +87,7 @@ def test_a_change_that_is_told_was_no_smaller(causes: list[Cause], clock: Clock)
     instants = sorted({0, end_us, *(at for at_us, _ in clock.steps for at in (at_us - 1, at_us))})
     differences = [clock.difference(at_us) for at_us in instants]
     span = max(differences) - min(differences) + 2 * _rounding(clock)
-    for bounds in clock_bounds(_links(causes, clock), WINDOW_US):
+    for bounds in compute_clock_bounds(_links(causes, clock), WINDOW_US):
         assert abs(bounds.changed_us) <= span
 
 
@@ -97,14 +97,14 @@ def test_a_step_beyond_the_width_is_seen(step_us: int, forward: bool) -> None:
     sign = 1 if forward else -1
     clock = Clock(steps=((WINDOW_US, sign * step_us),))
     causes = [Cause(at_us, 2_000, way) for at_us in (1_000, WINDOW_US + 100_000_000) for way in (True, False)]
-    first, last = clock_bounds(_links(causes, clock), WINDOW_US)
+    first, last = compute_clock_bounds(_links(causes, clock), WINDOW_US)
     assert first.changed_us == 0
     assert 0 < sign * last.changed_us <= step_us
     assert sign * last.changed_us >= step_us - 4_000
 
 
 def test_one_way_is_one_bound() -> None:
-    (bounds,) = clock_bounds([Link(FOLLOWER, 2, 1_000, 1, 4_000)], WINDOW_US)
+    (bounds,) = compute_clock_bounds([Link(FOLLOWER, 2, 1_000, 1, 4_000)], WINDOW_US)
     assert (bounds.broker_a, bounds.broker_b, bounds.links) == (1, 2, 1)
     assert (bounds.lowest_us, bounds.lowest_time, bounds.lowest_by) == (-3_000, 4_000, FOLLOWER)
     assert (bounds.highest_us, bounds.highest_time, bounds.highest_by) == (None, None, None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from highwater.pipelines.timing.clocks.links import FOLLOWER, STATE, FirstFetch, LeadershipLine, Link, links
+from highwater.pipelines.timing.clocks.links import FOLLOWER, STATE, FirstFetch, LeadershipLine, Link, find_links
 
 
 def _said(time_us: int, broker_id: int, role: str, epoch: int, **more: Any) -> LeadershipLine:
@@ -20,7 +20,7 @@ def _fetch(leader: int, follower: int, epoch: int, arrival_us: int) -> FirstFetc
 
 def test_a_follower_starts_before_its_first_fetch_of_that_epoch() -> None:
     said = [_said(10, 2, "follower_start", 4), _said(50_000, 2, "follower_start", 5)]
-    found = list(links(said, [_fetch(1, 2, 5, 70_000)]))
+    found = list(find_links(said, [_fetch(1, 2, 5, 70_000)]))
     assert found == [Link(FOLLOWER, 2, 50_000, 1, 71_000)]
     assert found[0].highest_us == 21_000
 
@@ -37,12 +37,12 @@ def test_a_follower_starts_before_its_first_fetch_of_that_epoch() -> None:
     ],
 )
 def test_a_start_that_may_not_be_the_first_links_nothing(said: list[LeadershipLine]) -> None:
-    assert not list(links(said, [_fetch(1, 2, 5, 70_000)]))
+    assert not list(find_links(said, [_fetch(1, 2, 5, 70_000)]))
 
 
 def test_a_second_start_in_an_epoch_does_not_replace_the_first() -> None:
     said = [_said(at_us, 2, "follower_start", epoch) for at_us, epoch in ((10, 4), (50_000, 5), (90_000, 5))]
-    assert [link.earlier_us for link in links(said, [_fetch(1, 2, 5, 70_000)])] == [50_000]
+    assert [link.earlier_us for link in find_links(said, [_fetch(1, 2, 5, 70_000)])] == [50_000]
 
 
 def test_a_controller_logs_a_state_before_the_broker_that_receives_it() -> None:
@@ -55,16 +55,16 @@ def test_a_controller_logs_a_state_before_the_broker_that_receives_it() -> None:
         # What another controller said of the same state led to nothing here.
         _said(10, 3, "controller", 5, **of_state | {"controller_id": 3}),
     ]
-    assert list(links(said, [])) == [Link(STATE, 1, 1_000, 2, 5_000)]
+    assert list(find_links(said, [])) == [Link(STATE, 1, 1_000, 2, 5_000)]
 
 
 def test_a_topic_that_was_made_anew_is_left_aside() -> None:
     said = [_said(10, 2, "follower_start", 4), _said(50_000, 2, "follower_start", 5)]
-    assert not list(links(said, [_fetch(1, 2, 5, 70_000)], reborn={"orders"}))
+    assert not list(find_links(said, [_fetch(1, 2, 5, 70_000)], reborn={"orders"}))
 
 
 def test_a_line_of_whole_seconds_may_be_a_second_older_than_it_says() -> None:
     said = [_said(0, 2, "follower_start", 4), _said(1_000_000, 2, "follower_start", 5)]
     fetches = [_fetch(1, 2, 5, 1_070_000)]
-    assert [link.later_us for link in links(said, fetches, in_seconds={1})] == [2_070_000]
-    assert [link.later_us for link in links(said, fetches, in_seconds={2})] == [1_071_000]
+    assert [link.later_us for link in find_links(said, fetches, in_seconds={1})] == [2_070_000]
+    assert [link.later_us for link in find_links(said, fetches, in_seconds={2})] == [1_071_000]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.timing.clocks.order import far_clocks, in_order
+from highwater.pipelines.timing.clocks.order import describe_far_clocks, sort_lines
 
 S = 1_000_000
 AT = 1_800_000_000 * S
@@ -41,11 +41,11 @@ def rows(lines: Any) -> list[dict[str, Any]]:
 
 
 def ordered(windows: list[Any], lines: Any = LINES) -> Any:
-    return [row["line"] for row in in_order(rows(lines), windows)[0]]
+    return [row["line"] for row in sort_lines(rows(lines), windows)[0]]
 
 
 def said_of(windows: list[Any], lines: Any = LINES) -> str | None:
-    return in_order(rows(lines), windows)[1]
+    return sort_lines(rows(lines), windows)[1]
 
 
 def test_clocks_that_may_agree_move_nothing() -> None:
@@ -128,7 +128,7 @@ def test_clocks_that_are_far_apart_are_said() -> None:
         return {**pair, "lowest_ms": lowest_ms, "highest_ms": highest_ms}
 
     far = [bounds(1, 3, 3_599_990.0, 3_600_010.0), bounds(1, 3, 3_599_000.0, None), bounds(1, 2, -5.0, 5.0)]
-    (said,) = far_clocks([*far, bounds(1, 4, None, 3_600_000.0)])
+    (said,) = describe_far_clocks([*far, bounds(1, 4, None, 3_600_000.0)])
     assert said.startswith("The clock of broker 3 is 3,600 s or more ahead of broker 1's: ")
-    (other,) = far_clocks([bounds(1, 2, None, -90_000.0)])
+    (other,) = describe_far_clocks([bounds(1, 2, None, -90_000.0)])
     assert other.startswith("The clock of broker 1 is 90 s or more ahead of broker 2's: ")

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.base.groups import values_of
+from highwater.pipelines.base.groups import list_values
 from highwater.pipelines.controllers import rows as r
 from highwater.pipelines.kafka.controller_rows import (
     ASKED,
@@ -37,8 +37,8 @@ def decoded(batches: Iterable[pa.RecordBatch]) -> list[tuple[Any, ...]]:
     """Keys and rows as the fold has them."""
     found = []
     for batch in batches:
-        keys = zip(*values_of(batch.columns[:3]), strict=True)
-        found += [(key, *row) for key, row in zip(keys, r.rows_of(values_of(batch.columns[3:])), strict=True)]
+        keys = zip(*list_values(batch.columns[:3]), strict=True)
+        found += [(key, *row) for key, row in zip(keys, r.rows_of(list_values(batch.columns[3:])), strict=True)]
     return found
 
 

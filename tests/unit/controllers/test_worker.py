@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from highwater.pipelines.base.arrow_rows import dicts
-from highwater.pipelines.base.blobs import rows_by_table
+from highwater.pipelines.base.blobs import read_blobs
 from highwater.pipelines.base.values import UNKNOWN_CLUSTER
 from highwater.pipelines.controllers import rows as r
 from highwater.pipelines.controllers import worker as w
@@ -44,7 +44,7 @@ def batch(rows: Iterable[tuple[str, str, int, str, r.Row]]) -> pa.RecordBatch:
 
 def replayed(facts: ClusterFacts, rows: Iterable[tuple[str, str, int, str, r.Row]]) -> dict[str, list[dict[str, Any]]]:
     blobs = [row for blob in w.replayer(facts)(iter([batch(rows)])) for row in blob.to_pylist()]
-    return rows_by_table((blob["table"], blob["rows"]) for blob in blobs)
+    return read_blobs((blob["table"], blob["rows"]) for blob in blobs)
 
 
 def in_micros(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.data_dir.checkpoints import leader_epoch_checkpoint, offset_checkpoint
+from highwater.pipelines.data_dir.checkpoints import read_leader_epoch_checkpoint, read_offset_checkpoint
 from highwater.pipelines.data_dir.text import CheckpointEntry
 
 TOPIC = st.text(string.ascii_letters + string.digits + "_-", min_size=1, max_size=20)
@@ -21,11 +21,11 @@ def offsets_file(offsets: dict[tuple[str, int], int]) -> bytes:
 
 
 def offsets(content: bytes) -> list[CheckpointEntry]:
-    return list(offset_checkpoint([content]))
+    return list(read_offset_checkpoint([content]))
 
 
 def epochs(content: bytes) -> list[CheckpointEntry]:
-    return list(leader_epoch_checkpoint([content]))
+    return list(read_leader_epoch_checkpoint([content]))
 
 
 def problems(entries: list[CheckpointEntry]) -> list[str]:
@@ -47,7 +47,7 @@ def test_offsets_round_trip(written: dict[tuple[str, int], int]) -> None:
 def test_blocks_do_not_matter(written: dict[tuple[str, int], int], size: int) -> None:
     content = offsets_file(written)
     pieces = [content[start : start + size] for start in range(0, len(content), size)]
-    assert list(offset_checkpoint(pieces)) == offsets(content)
+    assert list(read_offset_checkpoint(pieces)) == offsets(content)
 
 
 @pytest.mark.parametrize(

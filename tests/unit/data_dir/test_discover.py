@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from highwater.pipelines.data_dir.discover import discover_data, recognise
-from highwater.pipelines.data_dir.owner import OwnedLog, owner
+from highwater.pipelines.data_dir.owner import OwnedLog, find_owner
 
 SEGMENT = "00000000000000000042.log"
 HEX = "7d957f6d4a4247d5b2bdda7337259a7a"
@@ -92,19 +92,19 @@ LOGS = [
     ],
 )
 def test_owners(data_dir: str, broker: int | None, cluster: str | None, found: tuple) -> None:
-    answer = owner(data_dir, ["/in"], broker, cluster, None, LOGS)
+    answer = find_owner(data_dir, ["/in"], broker, cluster, None, LOGS)
     assert (answer.cluster_id, answer.broker_id, answer.directory) == (*found, data_dir)
     assert bool(answer.problem) == ("unknown" in found)
 
 
 def test_logs_beside_the_input() -> None:
-    assert owner("/in/a/b1/data", ["/in/a/b1/data"], 1, None, "dir", LOGS)[:3] == ("A", 1, "dir")
+    assert find_owner("/in/a/b1/data", ["/in/a/b1/data"], 1, None, "dir", LOGS)[:3] == ("A", 1, "dir")
 
 
 def test_a_directory_that_nothing_places_is_in_the_cluster_that_somebody_names() -> None:
-    untold = owner("/d", ["/d"], 1, None, None, [])
+    untold = find_owner("/d", ["/d"], 1, None, None, [])
     assert (untold.cluster_id, untold.problem is None) == ("unknown", False)
     assert untold.in_cluster("paper") == untold._replace(cluster_id="paper", problem=None)
-    nobodys = owner("/d", ["/d"], None, None, None, [])
+    nobodys = find_owner("/d", ["/d"], None, None, None, [])
     assert nobodys.in_cluster("paper").problem == nobodys.problem
-    assert owner("/d", ["/d"], 1, "C", None, []).in_cluster("paper").cluster_id == "C"
+    assert find_owner("/d", ["/d"], 1, "C", None, []).in_cluster("paper").cluster_id == "C"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.data_dir.properties import identity, meta_properties, partition_metadata
+from highwater.pipelines.data_dir.properties import find_identity, read_meta_properties, read_partition_metadata
 from highwater.pipelines.data_dir.text import CheckpointEntry
 
 KRAFT = (
@@ -17,7 +17,7 @@ METADATA = b"version: 0\ntopic_id: 9Za0zO_TSsWU_Yh-8h27Jw"
 
 
 def meta(content: bytes) -> list[CheckpointEntry]:
-    return list(meta_properties([content]))
+    return list(read_meta_properties([content]))
 
 
 def problems(entries: list[CheckpointEntry]) -> list[str]:
@@ -33,21 +33,21 @@ def test_kraft() -> None:
         (6, 88, "cluster.id", "yzKbogKtRRGOtdkZZhlFlg"),
     ]
     assert problems(read) == []
-    assert identity(read) == (1, "yzKbogKtRRGOtdkZZhlFlg")
+    assert find_identity(read) == (1, "yzKbogKtRRGOtdkZZhlFlg")
 
 
 def test_the_first_ones_had_no_cluster() -> None:
     read = meta(b"#\nbroker.id=4\nversion=0\n")
-    assert (problems(read), identity(read)) == ([], (4, None))
+    assert (problems(read), find_identity(read)) == ([], (4, None))
 
 
 def test_torn_at_any_byte() -> None:
     for length in range(len(KRAFT)):
         assert problems(meta(KRAFT[:length])), KRAFT[:length]
     for length in range(len(METADATA)):
-        assert problems(list(partition_metadata([METADATA[:length]]))), METADATA[:length]
-    assert problems(list(partition_metadata([METADATA]))) == []
-    assert problems(list(partition_metadata([METADATA + b"\n"]))) == []
+        assert problems(list(read_partition_metadata([METADATA[:length]]))), METADATA[:length]
+    assert problems(list(read_partition_metadata([METADATA]))) == []
+    assert problems(list(read_partition_metadata([METADATA + b"\n"]))) == []
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_faults(content: bytes, problem: str) -> None:
     ],
 )
 def test_faults_of_partition_metadata(content: bytes, problem: str) -> None:
-    assert problems(list(partition_metadata([content])))[0] == problem
+    assert problems(list(read_partition_metadata([content])))[0] == problem
 
 
 @given(st.dictionaries(st.text("ab:= \\.#!", min_size=1), st.text("xy:= \\\t\n")))

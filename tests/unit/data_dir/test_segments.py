@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from highwater.pipelines.data_dir import crc32c as module
-from highwater.pipelines.data_dir.records import Malformed, records
+from highwater.pipelines.data_dir.records import Malformed, read_records
 from highwater.pipelines.data_dir.segments import SegmentBatch, SegmentReader
 from tests.examples import examples
 from tests.unit.data_dir.encoder import batch, crc32c, message, wrapped
@@ -25,18 +25,18 @@ def read(content: bytes, with_records: bool = False, size: int = 1 << 20) -> tup
 @given(st.binary(max_size=6000), st.integers(0, 6000))
 @settings(max_examples=40)
 def test_crc_is_that_of_the_definition(data: bytes, cut: int) -> None:
-    assert module.crc32c(data) == crc32c(data)
-    assert module.crc32c(data[cut:], module.crc32c(data[:cut])) == crc32c(data)
+    assert module.compute_crc32c(data) == crc32c(data)
+    assert module.compute_crc32c(data[cut:], module.compute_crc32c(data[:cut])) == crc32c(data)
 
 
 @pytest.mark.parametrize("size", [1023, 1024, 4100, 65_537])
 def test_crc_of_long_data(size: int) -> None:
     data = bytes(number * 31 % 251 for number in range(size))
-    assert module.crc32c(data) == crc32c(data)
+    assert module.compute_crc32c(data) == crc32c(data)
 
 
 def test_crc_check_value() -> None:
-    assert module.crc32c(b"123456789") == 0xE3069283
+    assert module.compute_crc32c(b"123456789") == 0xE3069283
 
 
 @given(st.lists(st.tuples(VALUES, st.integers(0, 5), st.sampled_from([0, 1, 0x10])), max_size=4), st.integers(1, 90))
@@ -57,7 +57,7 @@ def test_batches_round_trip(written: list[tuple[list[tuple], int, int]], size: i
             item.last_offset,
             item.leader_epoch,
             item.is_transactional,
-            [(record.key, record.value) for record in records(item)],
+            [(record.key, record.value) for record in read_records(item)],
         )
         for item in found
     ] == expected
@@ -70,7 +70,7 @@ def test_fields_of_a_batch() -> None:
     assert (item.magic, item.codec, item.record_count, item.is_control) == (2, "none", 2, True)
     assert (item.producer_id, item.producer_epoch, item.base_sequence) == (9, 2, 40)
     assert (item.first_ms, item.max_ms) == (1_700_000_000_000, 1_700_000_000_001)
-    assert [(record.offset, record.time_ms) for record in records(item)] == [
+    assert [(record.offset, record.time_ms) for record in read_records(item)] == [
         (5, 1_700_000_000_000),
         (6, 1_700_000_000_001),
     ]
@@ -153,8 +153,8 @@ def test_a_wrapper_that_cannot_be_opened() -> None:
 def test_records_that_are_not_what_the_header_says() -> None:
     (item,), _ = read(batch(0, [(b"a", b"b")]), with_records=True)
     with pytest.raises(Malformed, match="behind the last record"):
-        list(records(item._replace(record_count=0)))
+        list(read_records(item._replace(record_count=0)))
     with pytest.raises(Malformed, match="left"):
-        list(records(item._replace(record_count=2)))
+        list(read_records(item._replace(record_count=2)))
     with pytest.raises(Malformed, match="zstd"):
-        list(records(item._replace(codec="zstd")))
+        list(read_records(item._replace(codec="zstd")))

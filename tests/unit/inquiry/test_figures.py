@@ -13,10 +13,18 @@ from hypothesis import strategies as st
 from highwater.pipelines.inquiry.answer import Answer, Lines, Table
 from highwater.pipelines.inquiry.compare import Side
 from highwater.pipelines.inquiry.compare import answer as compared
-from highwater.pipelines.inquiry.quantiles import QUANTILES, named, quantiles
-from highwater.pipelines.inquiry.render import as_json, as_text, cells
+from highwater.pipelines.inquiry.quantiles import QUANTILES, build_quantile_sql, name_quantiles
+from highwater.pipelines.inquiry.render import format_cells, format_json, format_text
 from highwater.pipelines.inquiry.replica_logs import FETCHED, FOLLOWS, LEADS, WATERMARK, KnownReplicaLog, LogMark
-from highwater.pipelines.inquiry.survivors import ALL, Acked, PartitionFacts, answer, loss, merged, survivors
+from highwater.pipelines.inquiry.survivors import (
+    ALL,
+    Acked,
+    PartitionFacts,
+    answer,
+    find_survivors,
+    loss,
+    merge_intervals,
+)
 from highwater.pipelines.report.cluster.parts import Step
 from highwater.pipelines.report.figures import PHASES
 from tests.unit.report.hostile import TEXTS
@@ -30,18 +38,18 @@ ROW = {"file_id": None, "time": 0}
 @given(st.lists(st.floats(0.001, 1e6), min_size=1, max_size=60))
 def test_a_quantile_is_that_of_the_values_to_a_hundredth_of_a_millisecond(values: list[float]) -> None:
     rows = ", ".join(f"({value!r}::DOUBLE)" for value in values)
-    ((ticks,),) = duckdb.sql(f"SELECT {quantiles('ms')} FROM (VALUES {rows}) AS durations(ms)").fetchall()
+    ((ticks,),) = duckdb.sql(f"SELECT {build_quantile_sql('ms')} FROM (VALUES {rows}) AS durations(ms)").fetchall()
     ordered = sorted(values)
     for name, share in QUANTILES.items():
         place = (len(ordered) - 1) * share
         low = int(place)
         high = min(low + 1, len(ordered) - 1)
         expected = ordered[low] + (ordered[high] - ordered[low]) * (place - low)
-        assert named(ticks)[name] == pytest.approx(expected, abs=0.0051)
+        assert name_quantiles(ticks)[name] == pytest.approx(expected, abs=0.0051)
 
 
 def test_of_nothing_there_is_no_quantile() -> None:
-    assert named(None) == dict.fromkeys(QUANTILES)
+    assert name_quantiles(None) == dict.fromkeys(QUANTILES)
 
 
 # ---------------------------------------------------------------------- survivors
@@ -83,21 +91,21 @@ def test_a_batch_whose_end_no_line_tells_may_hold_more() -> None:
 def test_at_default_levels_high_watermarks_tell_what_is_lost() -> None:
     watermark = LogMark(0, 3, WATERMARK, 1, 50, ROW)
     marks = [LogMark(0, 1, LEADS, 1, 0, ROW), LogMark(0, 2, FOLLOWS, 2, 20, ROW), watermark]
-    told = answer(survivors(facts(marks, [], committed=watermark)), Lines()).sentences
+    told = answer(find_survivors(facts(marks, [], committed=watermark)), Lines()).sentences
     assert any("What was acknowledged cannot be shown" in sentence for sentence in told)
     assert any("what a high watermark had passed is lost: offsets 20-49" in sentence for sentence in told)
 
 
 def test_a_replica_of_which_nothing_is_told_cannot_be_shown() -> None:
-    told = answer(survivors(facts([LogMark(0, 1, LEADS, 1, 0, ROW)], [batch(0, 1)])), Lines())
+    told = answer(find_survivors(facts([LogMark(0, 1, LEADS, 1, 0, ROW)], [batch(0, 1)])), Lines())
     assert "If broker 2 is elected: cannot be shown: the logs do not show how far its log goes." in told.sentences
 
 
 def test_a_broker_that_the_partition_was_moved_away_from_is_no_candidate() -> None:
     marks = [LogMark(0, 1, LEADS, 1, 0, ROW), LogMark(0, 2, FOLLOWS, 3, 20, ROW)]
-    ids = [candidate.log.replica_id for candidate in survivors(facts(marks, [])).candidates]
+    ids = [candidate.log.replica_id for candidate in find_survivors(facts(marks, [])).candidates]
     assert ids == [1, 2]
-    untold = survivors(facts(marks, [], replicas=(), isr=()))
+    untold = find_survivors(facts(marks, [], replicas=(), isr=()))
     assert [candidate.log.replica_id for candidate in untold.candidates] == [1, 3]
 
 
@@ -108,14 +116,14 @@ def test_where_a_release_logs_no_answers_the_leader_s_high_watermark_decides() -
         LogMark(0, 3, WATERMARK, 1, 8, ROW),
     ]
     unsure = [batch(7, 8, is_sure=False), batch(8, 9, is_sure=False)]
-    (_, second) = survivors(facts(marks, unsure)).candidates
+    (_, second) = find_survivors(facts(marks, unsure)).candidates
     assert (second.of_all.surely, second.of_all.perhaps) == (((7, 8),), ((8, 9),))
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5)), max_size=12))
 def test_merged_intervals_hold_the_same_offsets(pairs: list[tuple[int, int]]) -> None:
     intervals = [(start, start + size) for start, size in pairs]
-    joined = merged(intervals)
+    joined = merge_intervals(intervals)
     assert {n for one in joined for n in range(*one)} == {n for one in intervals for n in range(*one)}
     assert all(first[1] < second[0] for first, second in pairwise(joined))
 
@@ -155,6 +163,6 @@ def test_a_change_is_explained_by_the_replica_that_was_waited_for() -> None:
 def test_what_logs_hold_cannot_reach_the_terminal(text: str) -> None:
     step = Step(time="2026-11-20T15:54:37.000Z", what=text, file=text, line_no=1, byte_offset=0, text=text)
     told = Answer(title=text, sentences=(text,), steps=(step,), tables=(Table(title="t", rows=({"a": text},)),))
-    printed = as_text(told) + str(cells(told.tables[0]))
+    printed = format_text(told) + str(format_cells(told.tables[0]))
     assert all(char.isprintable() or char == "\n" for char in printed)
-    assert as_json(told)
+    assert format_json(told)

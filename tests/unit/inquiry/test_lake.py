@@ -12,8 +12,8 @@ import pytest
 
 from highwater.jobs import cli
 from highwater.jobs.exit_codes import ExitCode
-from highwater.pipelines.inquiry.partition import cluster_of, partition_facts
-from highwater.pipelines.inquiry.survivors import survivors
+from highwater.pipelines.inquiry.partition import find_cluster, read_partition_facts
+from highwater.pipelines.inquiry.survivors import find_survivors
 from highwater.pipelines.lake.contents import find_tables
 from highwater.pipelines.lake.reader import LakeReader
 from tests.bench import answers
@@ -82,8 +82,8 @@ def test_a_lost_record_is_told_apart_from_what_an_election_would_lose(capsys: py
 
 def test_after_the_election_it_is_told_that_the_records_went_before() -> None:
     reader = LakeReader(LAKE, find_tables(LAKE))
-    cluster_id = cluster_of(reader, "sessions", 1, None)
-    result = survivors(partition_facts(reader, cluster_id, "sessions", 1, None))
+    cluster_id = find_cluster(reader, "sessions", 1, None)
+    result = find_survivors(read_partition_facts(reader, cluster_id, "sessions", 1, None))
     assert result.gone.surely_count == 149
     assert {candidate.of_all.surely_count for candidate in result.candidates} == {0}
 
@@ -135,7 +135,7 @@ def test_no_produce_is_not_no_request_log(tmp_path: Path) -> None:
     log = lake / "gold" / "delayed_operations" / "_delta_log" / f"{0:020}.json"
     log.write_text("\n".join(line for line in log.read_text(encoding="utf-8").splitlines() if '"add"' not in line))
     reader = LakeReader(lake, find_tables(lake))
-    facts = partition_facts(reader, cluster_of(reader, "ledger", 0, None), "ledger", 0, None)
+    facts = read_partition_facts(reader, find_cluster(reader, "ledger", 0, None), "ledger", 0, None)
     assert (facts.acked, facts.has_answers) == ((), True)
 
 

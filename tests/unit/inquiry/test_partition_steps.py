@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from highwater.pipelines.inquiry.partition import PartitionRows, rows_shown
+from highwater.pipelines.inquiry.partition import PartitionRows, list_shown_rows
 from highwater.pipelines.inquiry.partition import answer as answer_of
 
 
@@ -24,7 +24,7 @@ def test_a_proposal_without_a_commit_is_no_change_of_the_isr() -> None:
         findings=[],
         logs=(),
     )
-    assert len(rows_shown(rows)) == 2
+    assert len(list_shown_rows(rows)) == 2
     first, second = (step.what for step in answer_of(rows, {}).steps)
     assert first == "Broker 2 left the ISR: 1, 2 became 1, by the leader (agrees)."
     assert second == "The leader proposed ISR 1 instead of 1, 2; no line shows that it was committed."

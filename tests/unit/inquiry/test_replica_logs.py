@@ -20,9 +20,9 @@ from highwater.pipelines.inquiry.replica_logs import (
     WATERMARK,
     KnownReplicaLog,
     LogMark,
-    epoch_at,
-    history_of_rows,
-    replica_logs,
+    build_row_history,
+    find_epoch,
+    fold_marks,
     tenures,
 )
 
@@ -120,7 +120,7 @@ STEPS = st.lists(
 @given(STEPS, st.booleans())
 def test_bounds_hold_whatever_happens(steps: list[tuple[Any, ...]], is_complete: bool) -> None:
     cluster = play(steps, is_complete)
-    logs = replica_logs(cluster.marks)
+    logs = fold_marks(cluster.marks)
     for replica, true_log in cluster.logs.items():
         known = logs.get(replica, KnownReplicaLog(replica))
         assert known.end_min is None or known.end_min <= len(true_log)
@@ -130,22 +130,22 @@ def test_bounds_hold_whatever_happens(steps: list[tuple[Any, ...]], is_complete:
 @given(STEPS, st.booleans())
 def test_what_is_held_is_of_the_epoch_that_wrote_it(steps: list[tuple[Any, ...]], is_complete: bool) -> None:
     cluster = play(steps, is_complete)
-    logs = replica_logs(cluster.marks)
+    logs = fold_marks(cluster.marks)
     for replica, true_log in cluster.logs.items():
         known = logs.get(replica, KnownReplicaLog(replica))
         for epoch in set(true_log):
             held = {offset for offset, of in enumerate(true_log) if of == epoch}
-            surely = set(range(*known.surely_held(epoch, 0, 1000)))
+            surely = set(range(*known.find_certain(epoch, 0, 1000)))
             assert surely <= held
             if known.end_min is not None:
-                assert held <= set(range(*known.possibly_held(epoch, 0, 1000)))
+                assert held <= set(range(*known.find_possible(epoch, 0, 1000)))
 
 
 # ------------------------------------------------------------------------ by hand
 
 
 def test_an_unclean_leader_lacks_what_it_did_not_fetch() -> None:
-    logs = replica_logs(
+    logs = fold_marks(
         [
             mark(0, 1, LEADS, 1, 0),
             mark(0, 2, FETCHED, 2, 115, leader=1, offset_max=116),
@@ -154,20 +154,20 @@ def test_an_unclean_leader_lacks_what_it_did_not_fetch() -> None:
         ]
     )
     assert (logs[2].end_min, logs[2].end_max, logs[2].last_epoch) == (115, 116, 0)
-    assert logs[2].surely_held(0, 100, 145) == (100, 115)
-    assert logs[2].possibly_held(0, 100, 145) == (100, 116)
-    assert logs[2].possibly_held(1, 145, 341) == (145, 145)
-    assert logs[1].surely_held(1, 145, 341) == (145, 341)
+    assert logs[2].find_certain(0, 100, 145) == (100, 115)
+    assert logs[2].find_possible(0, 100, 145) == (100, 116)
+    assert logs[2].find_possible(1, 145, 341) == (145, 145)
+    assert logs[1].find_certain(1, 145, 341) == (145, 341)
 
 
 def test_a_follower_whose_fetches_are_in_no_line_may_have_anything() -> None:
-    logs = replica_logs([mark(0, 1, LEADS, 1, 0), mark(0, 2, FOLLOWS, 2, 7), mark(0, 9, UNSEEN, 2, None, leader=1)])
+    logs = fold_marks([mark(0, 1, LEADS, 1, 0), mark(0, 2, FOLLOWS, 2, 7), mark(0, 9, UNSEEN, 2, None, leader=1)])
     assert (logs[2].end_min, logs[2].end_max) == (7, None)
 
 
 def test_epochs_order_what_brokers_with_other_clocks_say() -> None:
     """The clock of leader 1 is far ahead of that of leader 2."""
-    logs = replica_logs(
+    logs = fold_marks(
         [
             mark(0, 1_001, LEADS, 1, 0),
             mark(0, 1_002, FETCHED, 3, 90, leader=1, offset_max=90),
@@ -181,14 +181,14 @@ def test_epochs_order_what_brokers_with_other_clocks_say() -> None:
 
 def test_a_restart_says_where_the_log_ends_but_not_for_a_leader_that_has_just_been_made() -> None:
     made = [mark(0, 1, LEADS, 1, 0), mark(0, 2, LOADED, 1, 0)]
-    assert replica_logs(made)[1].end_max is None
-    assert replica_logs([*made, mark(0, 3, APPENDED, 1, 9), mark(0, 4, LOADED, 1, 9)])[1].end_max == 9
+    assert fold_marks(made)[1].end_max is None
+    assert fold_marks([*made, mark(0, 3, APPENDED, 1, 9), mark(0, 4, LOADED, 1, 9)])[1].end_max == 9
 
 
 def test_files_that_were_copied_before_the_last_line_say_nothing() -> None:
     known = [mark(0, 1, LEADS, 1, 0), mark(0, 2, WATERMARK, 1, 50)]
-    assert replica_logs([*known, mark(0, 0, STORED, 1, 40)])[1].end_min == 50
-    stored = replica_logs([*known, mark(0, 0, STORED, 1, 60, epochs=((0, 0), (3, 55)))])[1]
+    assert fold_marks([*known, mark(0, 0, STORED, 1, 40)])[1].end_min == 50
+    stored = fold_marks([*known, mark(0, 0, STORED, 1, 60, epochs=((0, 0), (3, 55)))])[1]
     assert (stored.end_min, stored.end_max, stored.last_epoch) == (60, 60, 3)
 
 
@@ -209,18 +209,18 @@ def test_a_leadership_lasts_until_its_broker_leads_again() -> None:
         said(30, 1, "request", 2, 1),
         said(40, 1, "leader_start", 1, 2, start_offset=9),
     ]
-    first, second, third = tenures(rows, history_of_rows(rows))
+    first, second, third = tenures(rows, build_row_history(rows))
     assert (first.leader, first.from_us, first.until_us) == (1, 11, 40)
     assert (second.leader, second.start_offset, second.until_us) == (2, 5, None)
     assert third.epoch == 2
     assert first.holds(1, 35), "what a deposed leader answers is of its own epoch"
     assert not second.holds(1, 25)
-    assert [epoch_at(history_of_rows(rows).epochs, 1, time) for time in (5, 12, 30, 50)] == [-1, 0, 1, 2]
+    assert [find_epoch(build_row_history(rows).epochs, 1, time) for time in (5, 12, 30, 50)] == [-1, 0, 1, 2]
 
 
 def test_a_log_that_begins_within_a_leadership_is_of_it_from_its_first_line() -> None:
     rows = [said(10, 1, "leader_update", 1, 7)]
-    (tenure,) = tenures(rows, history_of_rows(rows))
+    (tenure,) = tenures(rows, build_row_history(rows))
     assert tenure.from_us is None
     assert tenure.holds(1, 3)
 
@@ -231,5 +231,5 @@ def test_epochs_of_a_topic_that_was_created_anew_are_of_another_life() -> None:
         said(20, 2, "leader_start", 2, 1, start_offset=5, topic_id="old"),
         said(30, 3, "leader_start", 3, 0, start_offset=0, topic_id="new"),
     ]
-    known = [(tenure.incarnation, tenure.epoch, tenure.leader) for tenure in tenures(rows, history_of_rows(rows))]
+    known = [(tenure.incarnation, tenure.epoch, tenure.leader) for tenure in tenures(rows, build_row_history(rows))]
     assert known == [(0, 0, 1), (0, 1, 2), (1, 0, 3)]

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.base.blobs import rows_by_table
+from highwater.pipelines.base.blobs import read_blobs
 from highwater.pipelines.timing.latency.blame import (
     OPERATION_COLUMNS,
     ORDER,
     ROW_TYPES,
     SHAPES,
     BlameWorker,
-    blamed,
-    percentile,
+    compute_percentile,
+    select_appends,
 )
 from highwater.schemas.gold import DELAYED_OPERATIONS, REPLICA_BLAME
 
@@ -45,15 +45,15 @@ def operation(second: float, wait_ms: float, closing: int | None = 2, role: str 
 
 def blame(operations: list[dict[str, Any]], cuts: int = 1) -> list[dict[str, Any]]:
     batches = pa.Table.from_pylist(operations, SCHEMA).to_batches(max_chunksize=-(-len(operations) // cuts) or 1)
-    rows = pa.Table.from_batches([blamed(batch, INTERVAL_S) for batch in batches], _row_schema())
+    rows = pa.Table.from_batches([select_appends(batch, INTERVAL_S) for batch in batches], _row_schema())
     ordered = rows.sort_by([(name, "ascending") for name in (*list(ROW_TYPES)[:3], *ORDER)])
     blobs = BlameWorker(INTERVAL_S, SLOW_MS)(iter(ordered.to_batches(max_chunksize=3)))
     unpacked = [(row["table"], row["rows"]) for blob in blobs for row in blob.to_pylist()]
-    return rows_by_table(unpacked)[REPLICA_BLAME.name]
+    return read_blobs(unpacked)[REPLICA_BLAME.name]
 
 
 def _row_schema() -> pa.Schema:
-    return blamed(pa.RecordBatch.from_pylist([], SCHEMA), INTERVAL_S).schema
+    return select_appends(pa.RecordBatch.from_pylist([], SCHEMA), INTERVAL_S).schema
 
 
 OPERATIONS = st.lists(
@@ -99,7 +99,7 @@ def test_measures_are_sums_over_lists(operations: list[dict[str, Any]]) -> None:
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.sampled_from((0.5, 0.99, 0, 1)))
 def test_a_percentile_lies_between_its_neighbours(values: list[float], share: float) -> None:
-    assert percentile(sorted(values), share) == pytest.approx(float(np.percentile(values, share * 100)))
+    assert compute_percentile(sorted(values), share) == pytest.approx(float(np.percentile(values, share * 100)))
 
 
 def test_a_replica_stands_out_whatever_its_roles() -> None:

@@ -9,10 +9,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.timing.latency.stage import columns_of, phases
+from highwater.pipelines.timing.latency.stage import list_columns, make_phases
 from highwater.schemas import silver
 
-PARTS = [name for name in columns_of(silver.REQUESTS) if name.endswith("_ms") and name != "total_time_ms"]
+PARTS = [name for name in list_columns(silver.REQUESTS) if name.endswith("_ms") and name != "total_time_ms"]
 MICROS = st.integers(0, 100_000_000)
 
 
@@ -26,9 +26,9 @@ def test_what_no_phase_accounts_for_is_exact(total_us: int, parts_us: list[int])
     }
     row |= {name: us / 1000 for name, us in zip(PARTS, parts_us, strict=True)}
     schema = pa.schema(
-        [silver.REQUESTS.arrow_schema.field(name).with_nullable(True) for name in columns_of(silver.REQUESTS)]
+        [silver.REQUESTS.arrow_schema.field(name).with_nullable(True) for name in list_columns(silver.REQUESTS)]
     )
-    (got,) = phases(pa.RecordBatch.from_pylist([row], schema)).to_pylist()
+    (got,) = make_phases(pa.RecordBatch.from_pylist([row], schema)).to_pylist()
     assert got["broker_id"] == -1
     assert got["unaccounted_ms"] == float(Decimal(total_us - sum(parts_us)) / 1000)
     assert str(got["unaccounted_ms"]) != "-0.0"

@@ -13,7 +13,7 @@ import pytest
 from pyspark import cloudpickle
 
 from highwater.pipelines.base.errors import EnvironmentProblem
-from highwater.pipelines.base.fingerprint import code_version, package_hash
+from highwater.pipelines.base.fingerprint import code_version, compute_package_hash
 from highwater.pipelines.lake.cluster_probe import (
     FileHead,
     _heads,
@@ -40,13 +40,13 @@ def test_an_executor_that_has_and_sees_all_is_let_pass(tmp_path: Path) -> None:
     folder = _folder(tmp_path)
     compared = _heads([str(folder / "driver")])
     told = _told(folder, compared)
-    assert judge(told, code_version(), package_hash()) is None
+    assert judge(told, code_version(), compute_package_hash()) is None
     _require_written(folder, told)
     _require_same(told, compared)
 
 
 def test_a_package_that_lacks_is_named(tmp_path: Path) -> None:
-    problem = judge(_told(None, [], ("no_such_package",)), code_version(), package_hash())
+    problem = judge(_told(None, [], ("no_such_package",)), code_version(), compute_package_hash())
     assert problem is not None
     assert "lacks what the driver has: No module named 'no_such_package' (on " in str(problem)
 

@@ -70,7 +70,7 @@ def test_a_module_that_is_moved_is_another_one() -> None:
 
 def replay_fingerprint(grammar: str = "grammar", **overrides: Any) -> str:
     settings = {name.replace("__", "."): value for name, value in overrides.items()}
-    return fingerprint.replay_fingerprint(load_config(None, settings).replay_hash, grammar)
+    return fingerprint.compute_replay_fingerprint(load_config(None, settings).replay_hash, grammar)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_settings_that_the_replay_does_not_read_replay_nothing(setting: dict[str
 )
 def test_settings_that_it_reads_begin_anew(setting: dict[str, Any]) -> None:
     assert replay_fingerprint(**setting) != replay_fingerprint()
-    assert fingerprint.components_changed(replay_fingerprint(), replay_fingerprint(**setting)) == ["settings"]
+    assert fingerprint.list_changed_components(replay_fingerprint(), replay_fingerprint(**setting)) == ["settings"]
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="a syntax tree is written otherwise by each Python")
@@ -139,10 +139,10 @@ def test_a_number_changes_what_rests_on_its_component(
 ) -> None:
     def fingerprints() -> dict[str, str]:
         return {
-            "grammar": fingerprint.grammar_fingerprint(),
-            "replay": fingerprint.replay_fingerprint("same", "same"),
+            "grammar": fingerprint.compute_grammar_fingerprint(),
+            "replay": fingerprint.compute_replay_fingerprint("same", "same"),
             "rules": fingerprint.run_id("same", "same"),
-            "audit": fingerprint.audit_fingerprint(),
+            "audit": fingerprint.compute_audit_fingerprint(),
             "all": fingerprint.rules_fingerprint(),
         }
 
@@ -154,10 +154,10 @@ def test_a_number_changes_what_rests_on_its_component(
 
 def test_what_silver_was_parsed_by_counts_for_the_replay_and_not_what_is_installed() -> None:
     before, now = replay_fingerprint("older"), replay_fingerprint("newer")
-    assert fingerprint.components_changed(before, now) == ["grammar"]
-    assert fingerprint.components_changed(now, now) == []
-    assert fingerprint.components_changed(fingerprint.TABLES, now) == ["tables"]
-    assert fingerprint.components_changed("0" * 32, now) == ["replay"], "of a version that told nothing apart"
+    assert fingerprint.list_changed_components(before, now) == ["grammar"]
+    assert fingerprint.list_changed_components(now, now) == []
+    assert fingerprint.list_changed_components(fingerprint.TABLES, now) == ["tables"]
+    assert fingerprint.list_changed_components("0" * 32, now) == ["replay"], "of a version that told nothing apart"
 
 
 def test_the_grammar_is_also_what_silver_is_declared_to_hold(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,9 +177,9 @@ _REWORDED = StructField(_LAST.name, _LAST.dataType, _LAST.nullable, {"comment": 
 
 def test_an_audit_is_known_by_its_files_its_replay_and_its_rules() -> None:
     config, other = load_config(), load_config(None, {"audit.clock_skew_max_ms": 5})
-    inputs = fingerprint.inputs_fingerprint(["b", "a"], "replay")
-    assert inputs == fingerprint.inputs_fingerprint(["a", "b"], "replay")
-    assert inputs != fingerprint.inputs_fingerprint(["a", "b"], "another")
+    inputs = fingerprint.compute_inputs_fingerprint(["b", "a"], "replay")
+    assert inputs == fingerprint.compute_inputs_fingerprint(["a", "b"], "replay")
+    assert inputs != fingerprint.compute_inputs_fingerprint(["a", "b"], "another")
     assert fingerprint.run_id(inputs, config.rules_hash) != fingerprint.run_id(inputs, other.rules_hash)
     drawn_otherwise = load_config(None, {"report.timeline_interval_s": 60, "session.driver_memory": "3g"})
     assert fingerprint.run_id(inputs, config.rules_hash) == fingerprint.run_id(inputs, drawn_otherwise.rules_hash)

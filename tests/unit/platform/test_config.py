@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from highwater.jobs import cli
-from highwater.pipelines.base.config import changeable_by, load_config
+from highwater.pipelines.base.config import find_other_writer, load_config
 from highwater.pipelines.base.errors import ConfigError
 
 
@@ -142,7 +142,7 @@ def test_who_may_change_a_configuration_is_told(
         place.chmod(mode)
     if os.getuid() != 0 and who and "group" in who:
         pytest.skip("only root gives a file to another group than its own")
-    assert changeable_by(path) == who
+    assert find_other_writer(path) == who
     cli.run(["maintain", "--conf", str(path), "--lake", str(tmp_path / "lake")])
     assert ("is code, and can be changed by" in capsys.readouterr().err) == (who is not None)
 
@@ -151,7 +151,7 @@ def test_a_configuration_of_another_user_is_told(tmp_path: Path, monkeypatch: py
     path = _file(tmp_path, "")
     owner = path.stat().st_uid
     monkeypatch.setattr(os, "getuid", lambda: owner + 1)
-    assert changeable_by(path) == (None if owner == 0 else "another user, who owns it")
+    assert find_other_writer(path) == (None if owner == 0 else "another user, who owns it")
 
 
 def test_a_lake_brings_no_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,7 +66,7 @@ def test_java_is_looked_for_where_it_usually_is(tmp_path: Path, monkeypatch: pyt
 def test_the_remedy_is_that_of_the_system(system: dict[str, str], how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java.sys, "platform", "linux")
     monkeypatch.setattr(java.platform, "freedesktop_os_release", lambda: system)
-    assert how in java.java_remedy()
+    assert how in java.describe_java_remedy()
 
 
 def test_everything_wrong_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,15 +87,15 @@ def test_everything_wrong_is_told_at_once(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_jars_of_another_release_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(jars.JARS_VARIABLE, str(tmp_path))
-    artifact = jars.delta_package().split(":")[1]
+    artifact = jars.find_delta_package().split(":")[1]
     (tmp_path / f"io.delta_{artifact}-0.0.1.jar").touch()
     (tmp_path / "io.delta_delta-storage-0.0.1.jar").touch()
-    assert jars.delta_jars() == ()
-    release = jars.delta_package().split(":")[2]
+    assert jars.find_delta_jars() == ()
+    release = jars.find_delta_package().split(":")[2]
     (tmp_path / f"io.delta_{artifact}-{release}.jar").touch()
-    assert jars.delta_jars() == ()
+    assert jars.find_delta_jars() == ()
     (tmp_path / f"io.delta_delta-storage-{release}.jar").touch()
-    assert len(jars.delta_jars()) == 4
+    assert len(jars.find_delta_jars()) == 4
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         lines.append(f". org.x:{artifact}:1.0 1 {sha256(artifact.encode()).hexdigest()}")
     lock = tmp_path / "jars.lock"
     lock.write_text("\n".join(lines), encoding="utf-8")
-    monkeypatch.setattr(fetch_jars, "conf_file", lambda name: lock)
+    monkeypatch.setattr(fetch_jars, "find_conf_file", lambda name: lock)
     return tmp_path / "maven"
 
 
@@ -54,7 +54,7 @@ def test_what_cannot_be_fetched_is_one_sentence_with_the_folder(damage: str, rep
 
 def test_the_lock_has_the_jars_that_sessions_look_for() -> None:
     names = [jar.place.name for jar in fetch_jars.locked(fetch_jars.DELTA)]
-    _, artifact, release = jars.delta_package().split(":")
+    _, artifact, release = jars.find_delta_package().split(":")
     assert {f"io.delta_{artifact}-{release}.jar", f"io.delta_delta-storage-{release}.jar"} <= set(names)
     assert any("hadoop-aws" in jar.artifact for jar in fetch_jars.locked(fetch_jars.S3))
 

@@ -193,6 +193,6 @@ def test_limits_under_which_no_jvm_starts_are_named(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(
         "highwater.pipelines.base.limits.resource.getrlimit", lambda number: (values[number], values[number])
     )
-    assert limits.tight() == ("the system limits this process (ulimit -v: 4194304)", "raise ulimit -v, or lift it")
+    assert limits.find_tight() == ("the system limits this process (ulimit -v: 4194304)", "raise ulimit -v, or lift it")
     values[resource.RLIMIT_AS] = resource.RLIM_INFINITY
-    assert limits.tight() is None
+    assert limits.find_tight() is None

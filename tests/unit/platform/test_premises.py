@@ -21,8 +21,8 @@ from highwater.pipelines.cluster.premises import (
     TRANSACTIONAL,
     LogFile,
     Premises,
-    coarse_spans,
-    premises_of,
+    build_premises,
+    find_coarse_spans,
 )
 from highwater.pipelines.controllers.cluster_facts import active_controllers, facts_from
 from highwater.pipelines.kafka.context import ALL_BROKERS, BROKER, DYNAMIC, MIN_ISR, TOPIC, Contexts, Spans
@@ -56,7 +56,7 @@ def test_the_last_run_of_a_broker_is_from_its_last_start_to_its_last_line() -> N
         row(FILE, broker_id=2, path="2/server.log", file_kind="server", first_us=2, last_us=90),
         *(row(LIFE, time_us, event="starting") for time_us in (5, 40)),
     ]
-    assert premises_of(rows, 7).contexts.last_runs == {("c", 1): (40, 70), ("c", 2): (0, 90)}
+    assert build_premises(rows, 7).contexts.last_runs == {("c", 1): (40, 70), ("c", 2): (0, 90)}
 
 
 def test_lines_of_lives_and_of_configuration_are_folded_in_the_order_of_the_log() -> None:
@@ -82,13 +82,13 @@ def test_lines_of_lives_and_of_configuration_are_folded_in_the_order_of_the_log(
     )
     for seed in range(20):
         random.Random(seed).shuffle(rows)
-        assert premises_of(rows, 7).contexts == expected
+        assert build_premises(rows, 7).contexts == expected
 
 
 def test_files_are_parsed_if_silver_counts_their_lines() -> None:
     times = {"path": "server.log", "file_kind": "server", "first_us": 1, "last_us": 9}
     rows = [row(PARSED, file_id="a"), row(FILE, file_id="a", **times), row(FILE, cluster_id=None, file_id="b", **times)]
-    assert premises_of(rows, 0).files == (
+    assert build_premises(rows, 0).files == (
         LogFile("a", "server.log", "server", "c", 1, 1, 9, True),
         LogFile("b", "server.log", "server", "unknown", 1, 1, 9, False),
     )
@@ -107,7 +107,7 @@ def test_times_of_whole_seconds_are_coarse_from_a_brokers_first_file_to_its_last
         file(3, 10 * second, 20 * second, second, "other"),
         file(None, 10 * second, 20 * second, second),
     ]
-    assert coarse_spans(files) == {
+    assert find_coarse_spans(files) == {
         ("c", 1): [(10 * second, 51 * second)],
         ("c", UNKNOWN_BROKER): [(10 * second, 21 * second)],
     }
@@ -140,7 +140,7 @@ def test_request_logs_of_one_broker_overlap(spans: tuple[tuple[int, Any, Any], .
 
 def test_names_and_snapshots() -> None:
     names = [row(NAME, broker_id=None, topic_id=f"id{number}", topic=f"t{number}") for number in range(3)]
-    premises = premises_of([*names, row(SNAPSHOT, broker_id=3, offset=99)], 0)
+    premises = build_premises([*names, row(SNAPSHOT, broker_id=3, offset=99)], 0)
     assert premises.topic_names == {("c", f"id{number}"): f"t{number}" for number in range(3)}
     assert premises.snapshots == {("c", 3): 99}
 
@@ -148,7 +148,7 @@ def test_names_and_snapshots() -> None:
 def test_the_plan_of_controllers_has_starts_events_and_registrations() -> None:
     leads = {"source": "log", "record": "LeaderChangeMessage", "leader": 3, "controller_epoch": 7}
     fence = {"source": "log", "record": "FenceBrokerRecord", "node_id": 2, "node_epoch": 5, "offset": 40}
-    premises = premises_of(
+    premises = build_premises(
         [
             row(LIFE, 5, event="starting", mode="kraft", line_no=1),
             row(LIFE, 6, event="clock_set_back", detail="2.5", line_no=1),
@@ -184,7 +184,7 @@ def test_how_brokers_stood_with_a_controller_of_kraft() -> None:
         row(EVENT, 32, event="controller_elected"),
     ]
     standing = ((1, FENCED), (9, UNFENCED), (30, SHUTTING_DOWN))
-    assert fencings(premises_of(rows[::-1], 0)) == {("c", 1): {2: standing}}
+    assert fencings(build_premises(rows[::-1], 0)) == {("c", 1): {2: standing}}
 
 
 def test_a_controller_of_zookeeper_registers_brokers_that_may_join_at_once() -> None:
@@ -193,7 +193,7 @@ def test_a_controller_of_zookeeper_registers_brokers_that_may_join_at_once() -> 
         row(EVENT, 1, event="broker_registered", subject_broker_id=2),
         row(EVENT, 2, event="broker_failed", subject_broker_id=2),
     ]
-    assert fencings(premises_of(rows, 0)) == {("c", 1): {2: ((1, UNFENCED), (2, FENCED))}}
+    assert fencings(build_premises(rows, 0)) == {("c", 1): {2: ((1, UNFENCED), (2, FENCED))}}
 
 
 def test_a_digest_is_of_what_was_told_of_a_broker_before_an_instant() -> None:
@@ -202,9 +202,9 @@ def test_a_digest_is_of_what_was_told_of_a_broker_before_an_instant() -> None:
         for broker in (1, 2)
         for at, value in ((3, "1"), (8, "2"))
     ]
-    premises = premises_of(rows, 0)
+    premises = build_premises(rows, 0)
     later = row(CONFIG, 9, 2, scope=TOPIC, entity="orders", **settings((MIN_ISR, "1")))
-    more = premises_of([*rows, later], 0)
+    more = build_premises([*rows, later], 0)
     assert premises.digest(("c", 1), 99) == more.digest(("c", 1), 99)
     assert premises.digest(("c", 2), 9) == more.digest(("c", 2), 9)
     assert premises.digest(("c", 2), 10) != more.digest(("c", 2), 10)
@@ -227,6 +227,6 @@ def test_a_client_that_uses_one_transactional_id_is_known_by_it() -> None:
         used("two", "ty", remote_host=None),
         used(None, "tx"),
     ]
-    premises = premises_of(rows, 0)
+    premises = build_premises(rows, 0)
     assert premises.transactional_clients == {("c", "one", "r"): "tx", ("c", "two", ""): "ty"}
     assert premises.producers == {("c", 4): "tx", ("c", 5): "ty"}

@@ -5,16 +5,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from highwater.pipelines.base.blobs import rows_by_table
+from highwater.pipelines.base.blobs import read_blobs
 from highwater.pipelines.cluster.configs import (
     COLUMNS,
     KEY_TYPES,
     LINES,
     ORDER,
     READ,
-    first_of_alike,
-    lines,
-    relevant,
+    deduplicate_lines,
+    filter_settings,
+    merge_lines,
 )
 from highwater.pipelines.kafka.context import BROKER, DYNAMIC, LOG, MIN_ISR, TOPIC
 from highwater.schemas.silver import BROKER_CONFIGS
@@ -30,9 +30,9 @@ def row(offset: int, scope: str, key: str, value: str | None, second: int = 1, b
 
 def folded(rows: Iterable[dict[str, Any]]) -> list[tuple[Any, ...]]:
     order = [(name, "ascending") for name in (*KEY_TYPES, *ORDER)]
-    read = pa.Table.from_batches([relevant(pa.RecordBatch.from_pylist(list(rows), SCHEMA))]).sort_by(order)
-    blobs = lines(iter(read.select([*KEY_TYPES, *COLUMNS]).to_batches(max_chunksize=2)))
-    tables = rows_by_table((part["table"], part["rows"]) for blob in blobs for part in blob.to_pylist())
+    read = pa.Table.from_batches([filter_settings(pa.RecordBatch.from_pylist(list(rows), SCHEMA))]).sort_by(order)
+    blobs = merge_lines(iter(read.select([*KEY_TYPES, *COLUMNS]).to_batches(max_chunksize=2)))
+    tables = read_blobs((part["table"], part["rows"]) for blob in blobs for part in blob.to_pylist())
     return [
         (
             line["broker_id"],
@@ -40,7 +40,7 @@ def folded(rows: Iterable[dict[str, Any]]) -> list[tuple[Any, ...]]:
             dict(zip(line["keys"], line["values"], strict=True)),
             line["time_us"] // SECOND_US,
         )
-        for line in sorted(first_of_alike(tables[LINES]), key=str)
+        for line in sorted(deduplicate_lines(tables[LINES]), key=str)
     ]
 
 

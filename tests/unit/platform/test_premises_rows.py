@@ -18,7 +18,7 @@ from tests.unit.tables import table_rows
 
 
 def premises(*batches: pa.RecordBatch) -> p.Premises:
-    return p.premises_of([row for batch in batches for row in batch.to_pylist()], 0)
+    return p.build_premises([row for batch in batches for row in batch.to_pylist()], 0)
 
 
 def test_a_connection_belongs_to_the_thread_that_its_client_id_names() -> None:
@@ -33,18 +33,20 @@ def test_a_connection_belongs_to_the_thread_that_its_client_id_names() -> None:
         fetch("d", None),
     ]
     batch = table_rows(silver.FETCH_REQUESTS, rows).select(names)
-    assert pr.threads(batch).num_rows == 1
-    assert premises(pr.threads(batch), pr.threads(batch)).threads == {"c": {(1, "a"): 3}}
+    assert pr.find_threads(batch).num_rows == 1
+    assert premises(pr.find_threads(batch), pr.find_threads(batch)).threads == {"c": {(1, "a"): 3}}
 
 
 def test_of_several_batches_the_newest_snapshot_and_the_last_name_count() -> None:
     def newest(*offsets: int) -> pa.RecordBatch:
         rows = [{"cluster_id": "c", "broker_id": 1, "source": "snapshot", "offset": offset} for offset in offsets]
-        return pr.snapshots(table_rows(METADATA_RECORDS, rows).select(["cluster_id", "broker_id", "source", "offset"]))
+        return pr.find_snapshots(
+            table_rows(METADATA_RECORDS, rows).select(["cluster_id", "broker_id", "source", "offset"])
+        )
 
     def named(*names: str) -> pa.RecordBatch:
         rows = [{"cluster_id": "c", "topic_id": "id", "topic": name} for name in names]
-        return pr.distinct(table_rows(silver.TOPICS, rows).select(["cluster_id", "topic_id", "topic"]), p.NAME)
+        return pr.deduplicate(table_rows(silver.TOPICS, rows).select(["cluster_id", "topic_id", "topic"]), p.NAME)
 
     assert newest(3, 9, 4).num_rows == named("a", "a").num_rows == 1
     seen = premises(newest(3, 9, 4), newest(5), named("a", "b"), named("a"))
@@ -54,14 +56,14 @@ def test_of_several_batches_the_newest_snapshot_and_the_last_name_count() -> Non
 def test_files_and_what_is_read_of_them() -> None:
     file = {"file_id": "f", "path": "x.log", "kind": "server", "broker_id": 1, "first_time": FIRST_US}
     counts = table_rows(silver.LINE_COUNTS, [{"file_id": "f"}] * 3).select(["file_id"])
-    seen = premises(pr.files(table_rows(bronze.LOG_FILES, [file])), pr.distinct(counts, p.PARSED))
+    seen = premises(pr.convert_files(table_rows(bronze.LOG_FILES, [file])), pr.deduplicate(counts, p.PARSED))
     assert seen.files == (p.LogFile("f", "x.log", "server", UNKNOWN_CLUSTER, 1, FIRST_US, None, True),)
 
 
 def test_lives_in_the_order_of_time() -> None:
     place = {"cluster_id": "c", "broker_id": 1, "file_id": "f", "byte_offset": 2, "line_no": 3}
     rows = [{**place, "time": time_us, "event": event} for time_us, event in ((9, p.SHUT_DOWN), (4, p.STARTING))]
-    seen = premises(pr.of_kind(table_rows(silver.BROKER_LIFECYCLE, rows), p.LIFE))
+    seen = premises(pr.make_rows(table_rows(silver.BROKER_LIFECYCLE, rows), p.LIFE))
     assert [(life.time_us, life.event) for life in seen.lives] == [(4, p.STARTING), (9, p.SHUT_DOWN)]
 
 
@@ -91,4 +93,4 @@ def growths(fetches: list[tuple[int, int | None]], topic: str | None = "orders",
         dict(zip(names, ("c", 1, topic, 0, topic_id, *fetch, begin + timedelta(milliseconds=number)), strict=True))
         for number, fetch in enumerate(fetches)
     ]
-    return pr.growths(pa.RecordBatch.from_pylist(rows, schema=schema)).num_rows
+    return pr.find_growths(pa.RecordBatch.from_pylist(rows, schema=schema)).num_rows

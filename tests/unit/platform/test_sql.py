@@ -12,7 +12,7 @@ import pytest
 from highwater.jobs import cli
 from highwater.jobs.exit_codes import ExitCode
 from highwater.jobs.tables import show_tables
-from highwater.pipelines.base.answers import as_csv
+from highwater.pipelines.base.answers import format_csv
 from highwater.pipelines.base.console import RichConsole
 from highwater.schemas.views import VIEWS, views_over
 
@@ -150,5 +150,5 @@ def test_a_query_reaches_nothing_but_the_lake(
     ],
 )
 def test_a_formula_is_text_in_csv(text: str, cell: str) -> None:
-    lines = as_csv(pa.table({text: [text, "x"]})).splitlines()
+    lines = format_csv(pa.table({text: [text, "x"]})).splitlines()
     assert list(csv.reader(lines)) == [[cell], [cell], ["x"]]

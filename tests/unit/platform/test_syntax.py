@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from highwater.pipelines.base.syntax import parsed
+from highwater.pipelines.base.syntax import parse_source
 
 SOURCE = "\n".join(f"def f{n}(a):\n    return [a + {n} for a in range({n}) if (a, {n})]" for n in range(300))
 
@@ -52,7 +52,7 @@ def problems(parse: Callable[[str], ast.Module]) -> list[Exception]:
 
 @pytest.mark.usefixtures("other_threads_go_on")
 def test_two_threads_may_parse() -> None:
-    assert problems(parsed) == []
+    assert problems(parse_source) == []
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="mended in Python 3.12")

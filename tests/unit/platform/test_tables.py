@@ -19,7 +19,7 @@ import pytest
 from highwater.jobs import cli
 from highwater.jobs.exit_codes import ExitCode
 from highwater.jobs.tables import show_tables
-from highwater.pipelines.base.answers import as_columns, as_csv, as_json
+from highwater.pipelines.base.answers import format_columns, format_csv, format_json
 from highwater.pipelines.base.console import RichConsole
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.base.plain import byte_size
@@ -192,18 +192,18 @@ def test_an_answer_reads_the_same_in_every_form() -> None:
             "l": [[1], None],
         }
     )
-    assert as_csv(rows).splitlines() == [
+    assert format_csv(rows).splitlines() == [
         "n,t,s,l",
         '12,2026-11-20T14:05:00.000Z,"a [0m, ",[1]',
         ",2026-11-20T14:05:00.001500Z,b,",
     ]
-    assert json.loads(as_json(rows))[0] == {"n": 12, "t": "2026-11-20T14:05:00.000Z", "s": "a\x1b[0m,\n", "l": [1]}
-    assert as_columns(rows).splitlines()[0].split() == ["n", "t", "s", "l"]
-    assert as_columns(rows).splitlines()[3].startswith("    2026")
-    assert as_json(rows.slice(0, 0)) == "[]"
+    assert json.loads(format_json(rows))[0] == {"n": 12, "t": "2026-11-20T14:05:00.000Z", "s": "a\x1b[0m,\n", "l": [1]}
+    assert format_columns(rows).splitlines()[0].split() == ["n", "t", "s", "l"]
+    assert format_columns(rows).splitlines()[3].startswith("    2026")
+    assert format_json(rows.slice(0, 0)) == "[]"
     figures = pa.table({"x": [0.8799217704726853, 24765.147999999997, 5.0, None]})
-    assert [line.strip() for line in as_columns(figures).splitlines()[2:]] == ["0.8799", "24765", "5.0"]
-    assert "24765.147999999997" in as_csv(figures)
+    assert [line.strip() for line in format_columns(figures).splitlines()[2:]] == ["0.8799", "24765", "5.0"]
+    assert "24765.147999999997" in format_csv(figures)
 
 
 def test_sizes_are_told_in_units() -> None:

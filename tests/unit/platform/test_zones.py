@@ -18,7 +18,7 @@ from highwater.pipelines.base.values import iso_utc, micros
 from highwater.pipelines.base.zones import Localizer
 from highwater.pipelines.incidents import words
 from highwater.pipelines.inquiry.answer import Answer
-from highwater.pipelines.inquiry.render import as_text
+from highwater.pipelines.inquiry.render import format_text
 from highwater.pipelines.report.cluster.parts import Step
 from highwater.pipelines.report.happened import window_words
 
@@ -75,7 +75,7 @@ def test_steps_of_a_trace_have_heads_of_their_days(first: datetime, steps: list[
         Step(time=iso_utc(micros(it)), what="Read.", file="a.log", line_no=1, byte_offset=0, text=line)
         for it in instants
     ]
-    printed = Localizer(ZoneInfo(zone)).localize(as_text(Answer(title="t", steps=tuple(told))))
+    printed = Localizer(ZoneInfo(zone)).localize(format_text(Answer(title="t", steps=tuple(told))))
     own = [text for text in printed.split("\n") if "|" not in text]
     assert read("\n".join(own)) == walls(instants, zone)
     heads = [text[:10] for text in own if text.endswith(f" ({zone})")]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.base.blobs import rows_by_table
+from highwater.pipelines.base.blobs import read_blobs
 from highwater.pipelines.kafka.context import Contexts
 from highwater.pipelines.lake.bounds import Bounds
 from highwater.pipelines.replay import broker_lines as b
@@ -220,7 +220,7 @@ def test_events_before_the_bound_are_not_given_but_known():
     batch = pa.RecordBatch.from_pylist(rows, pa.schema([b.SCHEMA.field(name) for name in names]))
     worker = b.BrokerWorker(Contexts(), Bounds({("c", BROKER): 9}))
     blobs = ((blob["table"], blob["rows"]) for out in worker(iter([batch])) for blob in out.to_pylist())
-    given = rows_by_table(blobs)
+    given = read_blobs(blobs)
     (event,) = given[b.EVENTS]
     assert (event["time_us"], event["kind"], event["isr"]) == (9, e.ISR_UPDATE, [1, 3])
     assert (event["topic"], event["partition"], event["broker_id"]) == ("t", 0, BROKER)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.base.blobs import rows_by_table
+from highwater.pipelines.base.blobs import read_blobs
 from highwater.pipelines.base.instants import NEVER_US
 from highwater.pipelines.lake.bounds import Bounds
 from highwater.pipelines.replay import connections as n
@@ -66,7 +66,7 @@ def rows_of(connection: str, fetches: Iterable[Fetch]) -> list[Row]:
 def folded(worker: n.ConnectionWorker, rows: Sequence[Row], size: int = 1_000) -> Tables:
     parts = [rows[at : at + size] for at in range(0, len(rows), size)]
     batches = iter([pa.RecordBatch.from_pylist(list(part), INPUT) for part in parts])
-    return rows_by_table((blob["table"], blob["rows"]) for out in worker(batches) for blob in out.to_pylist())
+    return read_blobs((blob["table"], blob["rows"]) for out in worker(batches) for blob in out.to_pylist())
 
 
 def of_fetches(rows: Sequence[Row], sealed_us: int | None = None, size: int = 1_000) -> Tables:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.base.blobs import rows_by_table
+from highwater.pipelines.base.blobs import read_blobs
 from highwater.pipelines.lake.bounds import Bounds
 from highwater.pipelines.replay import produce_worker as w
 from highwater.pipelines.replay.coordinators import BY_DEFAULT
@@ -80,7 +80,7 @@ def operations(rows: Iterable[Row], size: int = 100) -> list[Row]:
     ordered = sorted(rows, key=place)
     parts = [ordered[at : at + size] for at in range(0, len(ordered), size)]
     batches = [pa.RecordBatch.from_pylist([_without(row, "rank") for row in part], INPUT) for part in parts]
-    tables = rows_by_table((blob["table"], blob["rows"]) for out in WORKER(iter(batches)) for blob in out.to_pylist())
+    tables = read_blobs((blob["table"], blob["rows"]) for out in WORKER(iter(batches)) for blob in out.to_pylist())
     return [row for table in OPERATION_SHAPES for row in tables[table]]
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.base.blobs import rows_by_table
+from highwater.pipelines.base.blobs import read_blobs
 from highwater.pipelines.replay.connections import GONE_US
 from highwater.pipelines.replay.silences import COLUMNS, KEY_TYPES, ORDER, SCHEMA, SILENCES, SilenceWorker, silent_since
 
@@ -24,7 +24,7 @@ def found(rows: Iterable[tuple[str, float, bool]]) -> int | None:
     order = [(name, "ascending") for name in (*KEY_TYPES, *ORDER)]
     table = pa.Table.from_pylist(values, SCHEMA).sort_by(order).select([*KEY_TYPES, *COLUMNS])
     blobs = SilenceWorker(SEALED)(iter(table.to_batches(max_chunksize=2)))
-    tables = rows_by_table((row["table"], row["rows"]) for blob in blobs for row in blob.to_pylist())
+    tables = read_blobs((row["table"], row["rows"]) for blob in blobs for row in blob.to_pylist())
     silences = [row["silent_us"] // SECOND_US for row in tables[SILENCES]]
     return silences[0] if silences else None
 

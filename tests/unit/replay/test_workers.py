@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from highwater.pipelines.base.blobs import rows_by_table, shape
+from highwater.pipelines.base.blobs import read_blobs, shape
 from highwater.pipelines.base.groups import Key
 from highwater.pipelines.kafka.context import Contexts
 from highwater.pipelines.kafka.versions import rules_for
@@ -68,7 +68,7 @@ def batches(types: Mapping[str, str], rows: Iterable[Sequence[Any]], size: int =
 
 def tables(worker: Any, given_batches: list[pa.RecordBatch], states: Mapping[Key, bytes] | None = None) -> Rows:
     blobs = worker(iter(given_batches), DictStates(states))
-    return rows_by_table((row["table"], row["rows"]) for blob in blobs for row in blob.to_pylist())
+    return read_blobs((row["table"], row["rows"]) for blob in blobs for row in blob.to_pylist())
 
 
 def comparable(operation: Mapping[str, Any]) -> dict[str, Any]:

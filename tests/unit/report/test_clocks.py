@@ -6,16 +6,16 @@ from typing import Any
 
 from highwater.pipelines.report.cluster import clocks as of_page
 from highwater.pipelines.report.cluster.clocks import PAIRS_MAX, clocks
-from highwater.pipelines.timing.clocks.bounds import clock_bounds
+from highwater.pipelines.timing.clocks.bounds import compute_clock_bounds
 from highwater.pipelines.timing.clocks.links import FOLLOWER, Link
-from highwater.pipelines.timing.clocks.stage import clock_row
+from highwater.pipelines.timing.clocks.stage import make_clock_row
 
 MINUTE_US = 60_000_000
 
 
 def rows(links: list[Link], window_us: int = 10 * MINUTE_US) -> list[dict[str, Any]]:
     """Rows of the table, as their stage makes them of bounds."""
-    return [clock_row("c", bounds) for bounds in clock_bounds(links, window_us)]
+    return [make_clock_row("c", bounds) for bounds in compute_clock_bounds(links, window_us)]
 
 
 def link(earlier: int, earlier_us: int, later: int, later_us: int) -> Link:

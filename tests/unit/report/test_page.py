@@ -18,7 +18,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from highwater.pipelines.base.answers import csv_lines
+from highwater.pipelines.base.answers import format_csv_lines
 from highwater.pipelines.report.model import ClusterVerdict, IncidentBug
 from highwater.pipelines.report.page import render
 from highwater.pipelines.report.page.render import (
@@ -273,4 +273,4 @@ def test_a_formula_is_text_in_the_csv_of_the_page() -> None:
     (function,) = re.findall(r"^function plainText\(.*?^}", SOURCES["table.js"], re.MULTILINE | re.DOTALL)
     asked = f"{function}\nconsole.log(JSON.stringify({orjson.dumps(texts).decode()}.map(plainText)))"
     done = subprocess.run(["node", "-e", asked], capture_output=True, text=True, check=True)
-    assert orjson.loads(done.stdout) == [next(csv.reader([csv_lines([[text, 1]])]))[0] for text in texts]
+    assert orjson.loads(done.stdout) == [next(csv.reader([format_csv_lines([[text, 1]])]))[0] for text in texts]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from highwater.pipelines.base.recurrence import RunBefore, fingerprint, run_before
+from highwater.pipelines.base.recurrence import RunBefore, fingerprint, summarize_run
 from highwater.pipelines.report.correctness import correctness
 from tests.unit.report import sample
 from tests.unit.report.rows import Row, collected, found, result
@@ -58,10 +58,10 @@ def judged(before: RunBefore | None):
 
 def test_findings_are_compared_with_the_run_before() -> None:
     rows = [found(1) | {"time": TIME_US}]
-    made = judged(run_before("r", rows, [result()], []))
+    made = judged(summarize_run("r", rows, [result()], []))
     assert [finding.is_new for finding in made.violations] == [False, True]
     assert [rule.is_new for rule in made.rules] == [False]
-    other = judged(run_before("r", [], [result(verdict="violated")], []))
+    other = judged(summarize_run("r", [], [result(verdict="violated")], []))
     assert [finding.is_new for finding in other.violations] == [True, True]
     assert [rule.is_new for rule in other.rules] == [True]
 

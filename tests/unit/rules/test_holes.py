@@ -18,7 +18,7 @@ from highwater.pipelines.cluster.premises import (
     FetchRun,
     LifecycleRow,
     LogFile,
-    premises_of,
+    build_premises,
 )
 from highwater.pipelines.kafka.controller_rows import LineRef
 from highwater.pipelines.rules.holes import Hole, holes_of_requests, missing_kinds
@@ -53,9 +53,9 @@ def runs(*batches: Sequence[dict[str, object]]) -> tuple[FetchRun, ...]:
     """What premises have of batches of rows."""
     rows: list[dict[str, object]] = []
     for batch in batches:
-        table = pr.chains(table_rows(silver.FETCH_REQUESTS, batch))
+        table = pr.find_chains(table_rows(silver.FETCH_REQUESTS, batch))
         rows += table.to_pylist()
-    return premises_of(rows, 0).runs
+    return build_premises(rows, 0).runs
 
 
 def what(holes: Sequence[Hole]) -> list[What]:
@@ -232,7 +232,7 @@ def test_a_thread_is_known_by_its_client_whatever_the_release() -> None:
     consumers = [row | {"client_id": "broker-2-fetcher-x"} for row in fetches([3, 9])]
     assert runs(others, consumers) == ()
     epochs = table_rows(silver.REQUESTS, [{**row, "api": "OFFSET_FOR_LEADER_EPOCH"} for row in _without(fetches([5]))])
-    assert pr.chains(epochs).column("replica_id").to_pylist() == [2]
+    assert pr.find_chains(epochs).column("replica_id").to_pylist() == [2]
     assert isinstance(epochs, pa.RecordBatch)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from highwater.pipelines.base.arrow_rows import arrow_schema
-from highwater.pipelines.base.blobs import rows_by_table
+from highwater.pipelines.base.blobs import read_blobs
 from highwater.pipelines.kafka.context import Contexts
 from highwater.pipelines.rules.facts.columns import FACT_TYPES, KEY, TYPES
 from highwater.pipelines.rules.partition_audit import place
@@ -36,7 +36,7 @@ def run(facts: Mapping[str, Sequence[Fact]], until: Mapping[int, int], since: Ma
     batch = pa.RecordBatch.from_pylist(rows, SCHEMA)
     windows = [{("c", broker): at * SECOND for broker, at in (given or {}).items()} for given in (until, since)]
     blobs = [row for made in auditor(Contexts(), RULES, 0, *windows)(iter([batch])) for row in made.to_pylist()]
-    return rows_by_table((blob["table"], blob["rows"]) for blob in blobs)
+    return read_blobs((blob["table"], blob["rows"]) for blob in blobs)
 
 
 def frozen(row: Mapping[str, Any]) -> Fact:

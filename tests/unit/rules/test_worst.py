@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from highwater.pipelines.base.blobs import rows_by_table
+from highwater.pipelines.base.blobs import read_blobs
 from highwater.pipelines.kafka.context import Contexts
 from highwater.pipelines.rules.findings import counted, results_of
 from highwater.pipelines.rules.history import FactHistory
@@ -60,7 +60,7 @@ def test_tasks_cut_before_anything_is_collected() -> None:
     rule = BY_ID["late-completion"]
     finds = Rule(**(vars(rule) | {"kinds": frozenset({a.ANSWER}), "make": _Finds}))
     blobs = [row for batch in auditor(Contexts(), [finds], 0)(iter(_batches(MANY))) for row in batch.to_pylist()]
-    tables = rows_by_table((blob["table"], blob["rows"]) for blob in blobs)
+    tables = read_blobs((blob["table"], blob["rows"]) for blob in blobs)
     cases = tables[CASES]
     assert (len(cases), {case["severity"] for case in cases}) == (CASES_MAX, {VIOLATION})
     assert tables[RESULTS] == [{"cluster_id": "c", "rule_id": rule.rule_id, "checked": MANY, "error": None}]

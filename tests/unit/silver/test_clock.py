@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater.pipelines.base.blobs import unpack
-from highwater.pipelines.grammars.clock import CLOCK_COLUMNS, LINES_MIN, STEP_MIN_US, ClockWatch, by_group, set_backs
+from highwater.pipelines.grammars.clock import (
+    CLOCK_COLUMNS,
+    LINES_MIN,
+    STEP_MIN_US,
+    ClockWatch,
+    find_set_backs,
+    pack_groups,
+)
 from highwater.schemas.bronze import LOG_LINES
 
 SECOND = 1_000_000
@@ -51,10 +58,10 @@ def _told(lines: list[tuple[str, int, int | None]], batches: int) -> list[tuple[
     blobs = [
         blob
         for start in range(0, len(rows), size)
-        for blob in by_group(pa.RecordBatch.from_pylist(rows[start : start + size], schema))
+        for blob in pack_groups(pa.RecordBatch.from_pylist(rows[start : start + size], schema))
     ]
     blobs.sort(key=lambda blob: blob.column("table")[0].as_py())
-    found = [row for part in unpack(set_backs(iter(blobs))) for row in part.to_pylist()]
+    found = [row for part in unpack(find_set_backs(iter(blobs))) for row in part.to_pylist()]
     return [(row["file_id"], row["byte_offset"], row["detail"]) for row in found]
 
 
@@ -99,5 +106,8 @@ def test_times_of_doubtful_lines_set_no_clock_back() -> None:
         ("f", place, place, "c", 1, at * SECOND, "doubtful" if 100 <= place < 120 else None) for place, at in places
     ]
     lines = pa.RecordBatch.from_pylist([dict(zip(CLOCK_COLUMNS, row, strict=True)) for row in rows], schema)
-    assert list(set_backs(iter(list(by_group(lines))))) == []
-    assert list(set_backs(iter(list(by_group(lines.set_column(6, "problem", pa.nulls(len(rows), pa.string()))))))) != []
+    assert list(find_set_backs(iter(list(pack_groups(lines))))) == []
+    assert (
+        list(find_set_backs(iter(list(pack_groups(lines.set_column(6, "problem", pa.nulls(len(rows), pa.string())))))))
+        != []
+    )

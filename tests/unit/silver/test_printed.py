@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from highwater.pipelines.grammars.printed import STATES, fields, items, mapping, partitions
+from highwater.pipelines.grammars.printed import STATES, parse_fields, parse_mapping, parse_partitions, split_items
 from highwater.pipelines.grammars.record import UNPARSED, LogRecord
-from highwater.pipelines.grammars.states import partition_state
+from highwater.pipelines.grammars.states import parse_partition_state
 from highwater.pipelines.grammars.text_log import parse_text
 from highwater.pipelines.grammars.values import ints, option
 
@@ -39,19 +39,27 @@ def test_what_is_no_list_of_ids(text: str) -> None:
 
 
 def test_collections_maps_and_options() -> None:
-    assert items("Set(a(1, 2), b)") == ["a(1, 2)", "b"]
-    assert items("[a,0],[b,1]") == ["[a,0]", "[b,1]"]
-    assert partitions("[a,0]") == [("a", 0)]
-    assert mapping("Map([a,0] -> List(1, 2), [a,1] -> List(2))", " -> ") == {"[a,0]": "List(1, 2)", "[a,1]": "List(2)"}
-    assert mapping("{a-0=(offset=1, maxBytes=2)}", "=") == {"a-0": "(offset=1, maxBytes=2)"}
+    assert split_items("Set(a(1, 2), b)") == ["a(1, 2)", "b"]
+    assert split_items("[a,0],[b,1]") == ["[a,0]", "[b,1]"]
+    assert parse_partitions("[a,0]") == [("a", 0)]
+    assert parse_mapping("Map([a,0] -> List(1, 2), [a,1] -> List(2))", " -> ") == {
+        "[a,0]": "List(1, 2)",
+        "[a,1]": "List(2)",
+    }
+    assert parse_mapping("{a-0=(offset=1, maxBytes=2)}", "=") == {"a-0": "(offset=1, maxBytes=2)"}
     assert [option(text) for text in ("Some(2)", "Optional[2]", "OptionalInt[2]", "2")] == ["2"] * 4
     assert [option(text) for text in ("None", "Optional.empty", "OptionalInt.empty", "null", None)] == [None] * 5
-    for text, read in (("Set(a, b", items), ("a, b", items), ("Set(a-0, a-0)", partitions), ("[a]", partitions)):
+    for text, read in (
+        ("Set(a, b", split_items),
+        ("a, b", split_items),
+        ("Set(a-0, a-0)", parse_partitions),
+        ("[a]", parse_partitions),
+    ):
         with pytest.raises(ValueError, match=r"."):
             read(text)
     for text in ("Map(a -> 1, a -> 2)", "Map(a)", "List(a -> 1)"):
         with pytest.raises(ValueError, match=r"."):
-            mapping(text, " -> ")
+            parse_mapping(text, " -> ")
 
 
 OLD = "PartitionState(controllerEpoch=1, leader=2, leaderEpoch=1, isr=1,3, zkVersion=3, replicas=2,3,1, isNew=false)"
@@ -59,7 +67,7 @@ OLD = "PartitionState(controllerEpoch=1, leader=2, leaderEpoch=1, isr=1,3, zkVer
 
 def test_a_state_whose_lists_have_no_brackets() -> None:
     """0.11 to 2.3; it was once read as ISR [1] and replicas [2]."""
-    state = partition_state(OLD)
+    state = parse_partition_state(OLD)
     assert (state["isr"], state["replicas"], state["partition_epoch"]) == ([1, 3], [2, 3, 1], 3)
     assert state["is_new"] is False
 
@@ -83,7 +91,7 @@ def test_a_state_is_read_wholly_or_not_at_all(before: str, after: str) -> None:
     assert before in OLD
     text = OLD.replace(before, after, 1)
     with pytest.raises(ValueError, match=r"."):
-        partition_state(text)
+        parse_partition_state(text)
     line = "[Broker id=1] Received LeaderAndIsr request {} correlation id 1 from controller 2 epoch 1 for partition t-0"
     assert parse_text(LogRecord("state-change", 0, "TRACE", "state.change.logger", line.format(OLD))).facts
     parsed = parse_text(LogRecord("state-change", 0, "TRACE", "state.change.logger", line.format(text)))
@@ -104,8 +112,8 @@ def test_the_two_partitions_of_a_line_must_be_one() -> None:
 
 def test_forms_are_those_of_a_class() -> None:
     text = "LeaderAndIsr(leader=1, leaderEpoch=0, isr=List(1), zkVersion=0)"
-    assert fields(text, STATES)["isr"] == "List(1)"
-    assert fields(text.replace("(leader", "[leader").replace("=0)", "=0]"), STATES)["isr"] == "List(1)"
+    assert parse_fields(text, STATES)["isr"] == "List(1)"
+    assert parse_fields(text.replace("(leader", "[leader").replace("=0)", "=0]"), STATES)["isr"] == "List(1)"
     for wrong in (text + " ", text.replace("zkVersion", "isNew"), text.replace(", isr=List(1)", ""), "LeaderAndIsr()"):
         with pytest.raises(ValueError, match=r"."):
-            fields(wrong, STATES)
+            parse_fields(wrong, STATES)

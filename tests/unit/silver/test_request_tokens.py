@@ -17,7 +17,7 @@ import pytest
 from msgspec import Raw
 
 from highwater.pipelines.grammars import request_line
-from highwater.pipelines.grammars.body_shapes import Body, body_of_any_version
+from highwater.pipelines.grammars.body_shapes import Body, convert_fields
 from highwater.pipelines.grammars.record import TYPED, UNPARSED, LogRecord, Parsed
 from highwater.pipelines.grammars.request_log import parse_request
 from highwater.schemas.silver import BY_NAME
@@ -172,7 +172,7 @@ def test_a_changed_token_changes_its_own_value_or_leaves_nothing(name: str):
 
 def test_a_reader_that_does_not_look_at_all_fields_is_found_out(monkeypatch: pytest.MonkeyPatch):
     def loose(api: str, side: int, version: int, body: Raw) -> Body:
-        return body_of_any_version(api, side, orjson.loads(bytes(body)))
+        return convert_fields(api, side, orjson.loads(bytes(body)))
 
     monkeypatch.setattr(request_line, "read_body", loose)
     problems = list(problems_of(record(request_lines.FETCH_39)))

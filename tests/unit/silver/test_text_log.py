@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructType
 
-from highwater.pipelines.grammars.grammar import Grammar, Template, context_of, literal_prefix, simple_name
-from highwater.pipelines.grammars.printed import partitions
+from highwater.pipelines.grammars.grammar import Grammar, Template, find_literal_prefix, parse_context, shorten_logger
+from highwater.pipelines.grammars.printed import parse_partitions
 from highwater.pipelines.grammars.record import KNOWN, TYPED, UNPARSED, LineFact, LogRecord, Parsed
 from highwater.pipelines.grammars.templates import TEMPLATES
 from highwater.pipelines.grammars.text_log import MAX_MASKED, mask, parse_text
-from highwater.pipelines.grammars.values import partition_of
+from highwater.pipelines.grammars.values import parse_partition
 from highwater.schemas.silver import BY_NAME, SOURCE_NAMES
 from tests.examples import examples
 from tests.unit.silver.lines import parse
@@ -85,7 +85,7 @@ def assert_sound(parsed: Parsed) -> None:
     ],
 )
 def test_simple_names(logger: str, expected: str) -> None:
-    assert simple_name(logger) == expected
+    assert shorten_logger(logger) == expected
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_simple_names(logger: str, expected: str) -> None:
     ],
 )
 def test_literal_prefixes(pattern: str, prefix: str) -> None:
-    assert literal_prefix(pattern) == prefix
+    assert find_literal_prefix(pattern) == prefix
 
 
 def test_templates_are_well_formed() -> None:
@@ -116,7 +116,7 @@ def test_templates_are_well_formed() -> None:
 def test_the_guard_of_a_template_is_never_stricter_than_its_pattern(data: st.DataObject) -> None:
     template = data.draw(st.sampled_from(TEMPLATES))
     text = data.draw(texts(template.pattern))
-    assert text.startswith(literal_prefix(template.pattern))
+    assert text.startswith(find_literal_prefix(template.pattern))
 
 
 @pytest.mark.parametrize(
@@ -131,37 +131,37 @@ def test_the_guard_of_a_template_is_never_stricter_than_its_pattern(data: st.Dat
     ],
 )
 def test_partitions_split_at_the_last_dash(text: str, topic: str, index: int) -> None:
-    assert partition_of(text) == (topic, index)
+    assert parse_partition(text) == (topic, index)
 
 
 @pytest.mark.parametrize("text", ["", "orders", "-1", "orders-", "orders-x", "orders-99999999999", "[orders]"])
 def test_what_is_no_partition(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        partition_of(text)
+        parse_partition(text)
 
 
 def test_lists_of_partitions() -> None:
-    assert partitions("Set(a-1-0, b.c-2)") == [("a-1", 0), ("b.c", 2)]
-    assert partitions("[a,0],[b,1]") == [("a", 0), ("b", 1)]
-    assert partitions("[a-0, b-1]") == [("a", 0), ("b", 1)]
+    assert parse_partitions("Set(a-1-0, b.c-2)") == [("a-1", 0), ("b.c", 2)]
+    assert parse_partitions("[a,0],[b,1]") == [("a", 0), ("b", 1)]
+    assert parse_partitions("[a-0, b-1]") == [("a", 0), ("b", 1)]
     with pytest.raises(ValueError, match="no partition"):
-        partitions("Set(a-0, what is this)")
+        parse_partitions("Set(a-0, what is this)")
 
 
 def test_contexts() -> None:
-    context = context_of("Partition scratch-1-3 broker=12")
+    context = parse_context("Partition scratch-1-3 broker=12")
     assert (context.topic, context.partition, context.node) == ("scratch-1", 3, 12)
     for name in ("Log", "UnifiedLog", "LocalLog", "LogLoader", "MergedLog"):
-        context = context_of(f"{name} partition=scratch-1-3, dir=/var/lib/kafka")
+        context = parse_context(f"{name} partition=scratch-1-3, dir=/var/lib/kafka")
         assert (context.topic, context.partition) == ("scratch-1", 3)
-    context = context_of("ReplicaFetcher replicaId=1, leaderId=2, fetcherId=3")
+    context = parse_context("ReplicaFetcher replicaId=1, leaderId=2, fetcherId=3")
     assert (context.node, context.leader, context.fetcher_id) == (1, 2, 3)
-    context = context_of("ReplicaFetcherThread-3-2")
+    context = parse_context("ReplicaFetcherThread-3-2")
     assert (context.leader, context.fetcher_id) == (2, 3)
-    context = context_of("Controller id=1 epoch=4")
+    context = parse_context("Controller id=1 epoch=4")
     assert (context.node, context.epoch) == (1, 4)
-    assert context_of("SessionExpirationListener on 2").node == 2
-    assert context_of("no such thing").node is None
+    assert parse_context("SessionExpirationListener on 2").node == 2
+    assert parse_context("no such thing").node is None
 
 
 def test_an_unknown_line_is_masked_and_counted() -> None:
@@ -284,5 +284,5 @@ def test_known_lines_are_counted_by_template() -> None:
 
 
 def test_a_zookeeper_broker_in_migration_names_itself():
-    context = context_of("BrokerLifecycleManager id=0 isZkBroker=true")
+    context = parse_context("BrokerLifecycleManager id=0 isZkBroker=true")
     assert (context.node, context.is_read) == (0, True)

@@ -28,10 +28,10 @@ from highwater.pipelines.base.arrow_rows import (
     Value,
     arrow_schema,
     both,
-    exploded,
+    explode,
+    fill_topic_names,
     look_up,
     micros,
-    named,
     shaped,
     when,
 )
@@ -140,8 +140,8 @@ class CheckReader:
     def requests(self, rows: pa.RecordBatch) -> Batches:
         """Rows of ``silver.produce_requests`` with acks=all."""
         counted = rows.append_column("partition_count", pc.list_value_length(rows.column("partitions")))
-        parts = exploded(counted, "partitions", "part")
-        parts = named(self.topic_names, parts.append_column("topic", parts.column("part.topic")))
+        parts = explode(counted, "partitions", "part")
+        parts = fill_topic_names(self.topic_names, parts.append_column("topic", parts.column("part.topic")))
         parts = parts.filter(pc.greater_equal(parts.column("part.base_offset"), 0))
         values = {name: parts.column(name) for name in ("cluster_id", "topic", "broker_id")}
         values |= {"partition": parts.column("part.partition"), "byte_offset": parts.column("part.base_offset")}
