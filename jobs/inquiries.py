@@ -111,7 +111,7 @@ def trace_write(question: Question, client_id: str | None, place: str | None) ->
     reader = question.reader
     topic, number = (None, None) if place is None else _topic_and_partition(reader, place)
     rows = read_writes(reader, client_id, topic, number, *question.window, question.cluster_id)
-    return tell(question, write.answer(rows, load_lines(reader, write.list_shown_rows(rows))))
+    return tell(question, write.answer(rows, load_lines(reader, rows.writes)))
 
 
 def _topic_and_partition(reader: LakeReader, place: str) -> tuple[str, int | None]:

@@ -35,7 +35,8 @@ def _flatten_settings(value: object) -> object:
     """Return Spark settings as flat text: TOML parses an unquoted ``spark.sql.x = 4`` as nested tables."""
     if not isinstance(value, Mapping):
         return value
-    flat = {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in _list_leaves(value)}
+    leaves = {key: item for key, item in _walk_nodes(value) if not isinstance(item, Mapping)}
+    flat = {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in leaves.items()}
     if flat.get(_TIME_ZONE, "UTC") != "UTC":
         raise ValueError(f"{_TIME_ZONE} is always UTC, since rows depend on it; the zone of logs is ingest.timezone")
     return flat
@@ -304,10 +305,6 @@ def _walk_nodes(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
         yield prefix + key, value
         if isinstance(value, Mapping):
             yield from _walk_nodes(value, f"{prefix}{key}.")
-
-
-def _list_leaves(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    return ((key, value) for key, value in _walk_nodes(tree) if not isinstance(value, Mapping))
 
 
 def _explain(error: ErrorDetails, origin: Mapping[str, str], fallback: str) -> ConfigError:

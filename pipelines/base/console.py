@@ -210,7 +210,7 @@ class RichConsole(Console):
 
     def _format_cell(self, cell: object) -> str:
         text = escape_text(self._localize(_format_value(cell)))
-        return text if self.width else _fold_cell(text)
+        return text if self.width else fill(text, _PROSE_WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 #: Characters that a terminal obeys or reorders: controls except tab and line feed, marks of direction, invisible
@@ -249,10 +249,6 @@ def _wrap_line(line: str, width: int, hang: int | None) -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def _fold_cell(text: str) -> str:
-    return fill(text, _PROSE_WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def _format_value(cell: object) -> str:

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from glob import glob
 from pathlib import Path
 
@@ -52,7 +51,8 @@ def find_java() -> Path | None:
     path = shutil.which("java")
     if path is not None and (_read_release(Path(path)) or JAVA_MINIMUM) >= JAVA_MINIMUM:
         return Path(path)
-    usual = [java for java in map(Path, _list_usual()) if (_read_release(java) or 0) >= JAVA_MINIMUM]
+    elsewhere = (Path(java) for place in USUAL_PLACES for java in glob(os.path.expanduser(f"{place}/bin/java")))
+    usual = [java for java in elsewhere if (_read_release(java) or 0) >= JAVA_MINIMUM]
     # The oldest that will do is the one that Spark was tested with.
     return min(usual, key=lambda java: (_read_release(java), java), default=Path(path) if path else None)
 
@@ -75,11 +75,6 @@ def describe_java_remedy() -> str:
     """Return how to install a suitable `java` on this system."""
     how = next((f" ({_INSTALLERS[name]})" for name in _identify_system() if name in _INSTALLERS), "")
     return f"install Java {JAVA_MINIMUM} or later{how}, or set JAVA_HOME to one"
-
-
-def _list_usual() -> Iterator[str]:
-    for place in USUAL_PLACES:
-        yield from glob(os.path.expanduser(f"{place}/bin/java"))
 
 
 def _identify_system() -> list[str]:

@@ -73,10 +73,10 @@ def _list_folders(data_dir: str, inputs: Iterable[str]) -> list[PurePath]:
     here = PurePath(data_dir)
     roots = [PurePath(given) for given in inputs]
     # The folder of a partition, or a file, may be what was given.
-    tops = [here if root.is_relative_to(here) else root for root in roots if _is_in_line(root, here)]
+    tops = [
+        here if root.is_relative_to(here) else root
+        for root in roots
+        if root.is_relative_to(here) or here.is_relative_to(root)
+    ]
     limit = min((len(top.parent.parts) for top in tops), default=len(here.parts))
     return [folder for folder in (here, *here.parents) if len(folder.parts) >= limit]
-
-
-def _is_in_line(path: PurePath, other: PurePath) -> bool:
-    return path.is_relative_to(other) or other.is_relative_to(path)

@@ -11,11 +11,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from highwater.pipelines.grammars.body_shapes import READ_APIS, REQUEST, convert_fields
+from highwater.pipelines.grammars.body_shapes import READ_APIS, REQUEST, Json, convert_fields
 from highwater.pipelines.grammars.request_line import API_NAMES, Header
 from highwater.pipelines.grammars.text_bodies import BadStruct
-
-Json = dict[str, Any]
 
 #: API, and the text after the client id, which shows its end, by class.
 _CLASSES: Final[dict[str, tuple[str, str]]] = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Final
 
 from highwater.pipelines.grammars.values import (
     COLLECTION_NAMES,
@@ -18,6 +19,7 @@ from highwater.pipelines.grammars.values import (
     optional_i32,
     parse_partition,
 )
+from highwater.schemas.package_data import toml
 
 _PARTITION = re.compile(PARTITION, re.ASCII)
 _MAP = re.compile(r"\{(.*)\}|(?:Map|HashMap|ListMap|TreeMap|LinkedHashMap)\((.*)\)", re.ASCII)
@@ -26,63 +28,18 @@ _OBJECT = re.compile(r"(?P<name>\w*)(?:\((?=.*\)$)|\[(?=.*\]$))(?P<inside>.*).",
 #: Fields of an object in the order printed, as a pattern: not all releases have all of them.
 Forms = Mapping[str, str]
 
-#: States of a partition, by class. Sources: ``LeaderAndIsrRequest.PartitionState`` (0.10 to 2.3; without ``isNew`` up
-#: to 0.11), ``UpdateMetadataRequest.PartitionState`` (1.0 to 2.3), the generated ``LeaderAndIsrRequestData`` and
-#: ``UpdateMetadataRequestData`` (2.4 and later), ``metadata.PartitionRegistration``, ``kafka.api.LeaderAndIsr``.
-STATES: Forms = {
-    "PartitionState": "controllerEpoch leader leaderEpoch isr zkVersion replicas( isNew| offlineReplicas)?",
-    "LeaderAndIsrPartitionState": (
-        "topicName partitionIndex controllerEpoch leader leaderEpoch isr zkVersion replicas addingReplicas "
-        "removingReplicas isNew( leaderRecoveryState)?|"
-        "topicName partitionIndex controllerEpoch leader leaderEpoch isr partitionEpoch replicas addingReplicas "
-        "removingReplicas isNew leaderRecoveryState"
-    ),
-    "UpdateMetadataPartitionState": (
-        "topicName partitionIndex controllerEpoch leader leaderEpoch isr zkVersion replicas offlineReplicas"
-    ),
-    "PartitionRegistration": (
-        "replicas isr removingReplicas addingReplicas leader( leaderRecoveryState)? leaderEpoch partitionEpoch|"
-        "replicas directories isr removingReplicas addingReplicas elr lastKnownElr leader leaderRecoveryState "
-        "leaderEpoch partitionEpoch"
-    ),
-    "LeaderAndIsr": (
-        "leader leaderEpoch isr( leaderRecoveryState)? zkVersion|"
-        "leader leaderEpoch (isr|isrWithBrokerEpoch) leaderRecoveryState partitionEpoch"
-    ),
+_FORMS: Final[dict[str, Forms]] = {
+    name: {class_name: " ".join(form.split("\n")) for class_name, form in forms.items()}
+    for name, forms in toml(__package__, "printed.toml").items()
 }
-
-#: Proposed and previous state of a leader (``kafka.cluster.PartitionState``, ``org.apache.kafka.server.partition``).
-PENDING: Forms = {
-    "PendingExpandIsr": (
-        "isr newInSyncReplicaId( sentLeaderAndIsr( leaderRecoveryState)?)?|"
-        "newInSyncReplicaId sentLeaderAndIsr leaderRecoveryState lastCommittedState"
-    ),
-    "PendingShrinkIsr": (
-        "isr outOfSyncReplicaIds( sentLeaderAndIsr( leaderRecoveryState)?)?|"
-        "outOfSyncReplicaIds sentLeaderAndIsr leaderRecoveryState lastCommittedState"
-    ),
-}
-COMMITTED: Forms = {"CommittedPartitionState": "isr leaderRecoveryState"}
-BROKER_STATE: Forms = {"BrokerState": "brokerId brokerEpoch"}
-#: What a fetch asks of a partition (``FetchRequest.PartitionData``): without name up to 2.6.
-FETCH_DATA: Forms = {
-    "": "offset( logStartOffset)? maxBytes|fetchOffset logStartOffset maxBytes currentLeaderEpoch",
-    "PartitionData": "(topicId )?fetchOffset logStartOffset maxBytes currentLeaderEpoch lastFetchedEpoch",
-}
-#: A step of a reassignment as the metadata log has it, ``null`` and -2 where nothing changes.
-PARTITION_CHANGE: Forms = {
-    "PartitionChangeRecord": (
-        "partitionId topicId isr leader replicas removingReplicas addingReplicas"
-        "( leaderRecoveryState( directories( eligibleLeaderReplicas lastKnownElr)?)?)?"
-    ),
-}
-#: A broker that is fenced, unfenced or shuts down: ``fenced`` 1, -1, 0 for no change.
-BROKER_CHANGE: Forms = {
-    "BrokerRegistrationChangeRecord": (
-        "brokerId brokerEpoch fenced( inControlledShutdown( logDirs( cordonedLogDirs)?)?)?"
-    )
-}
-ASSIGNMENT: Forms = {"ReplicaAssignment": "replicas addingReplicas removingReplicas"}
+STATES: Final = _FORMS["states"]
+PENDING: Final = _FORMS["pending"]
+COMMITTED: Final = _FORMS["committed"]
+BROKER_STATE: Final = _FORMS["broker_state"]
+FETCH_DATA: Final = _FORMS["fetch_data"]
+PARTITION_CHANGE: Final = _FORMS["partition_change"]
+BROKER_CHANGE: Final = _FORMS["broker_change"]
+ASSIGNMENT: Final = _FORMS["assignment"]
 
 
 def split(text: str, separator: str = ", ") -> list[str]:

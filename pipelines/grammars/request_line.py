@@ -12,33 +12,18 @@ from msgspec import Raw, Struct
 from msgspec.json import Decoder, Encoder
 
 from highwater.pipelines.grammars.body_shapes import READ_APIS, REQUEST, RESPONSE, Body, Integer, read_body
+from highwater.schemas.package_data import toml
 
-#: ``ApiKeys`` of 2.7, by number. Changed names are as in later versions: GROUP_COORDINATOR,
-#: UPDATE_METADATA_KEY and CONTROLLED_SHUTDOWN_KEY were never printed, their numbers were.
-_NAMES: Final = (
-    "PRODUCE FETCH LIST_OFFSETS METADATA LEADER_AND_ISR STOP_REPLICA UPDATE_METADATA CONTROLLED_SHUTDOWN "
-    "OFFSET_COMMIT OFFSET_FETCH FIND_COORDINATOR JOIN_GROUP HEARTBEAT LEAVE_GROUP SYNC_GROUP DESCRIBE_GROUPS "
-    "LIST_GROUPS SASL_HANDSHAKE API_VERSIONS CREATE_TOPICS DELETE_TOPICS DELETE_RECORDS INIT_PRODUCER_ID "
-    "OFFSET_FOR_LEADER_EPOCH ADD_PARTITIONS_TO_TXN ADD_OFFSETS_TO_TXN END_TXN WRITE_TXN_MARKERS TXN_OFFSET_COMMIT "
-    "DESCRIBE_ACLS CREATE_ACLS DELETE_ACLS DESCRIBE_CONFIGS ALTER_CONFIGS ALTER_REPLICA_LOG_DIRS DESCRIBE_LOG_DIRS "
-    "SASL_AUTHENTICATE CREATE_PARTITIONS CREATE_DELEGATION_TOKEN RENEW_DELEGATION_TOKEN EXPIRE_DELEGATION_TOKEN "
-    "DESCRIBE_DELEGATION_TOKEN DELETE_GROUPS ELECT_LEADERS INCREMENTAL_ALTER_CONFIGS ALTER_PARTITION_REASSIGNMENTS "
-    "LIST_PARTITION_REASSIGNMENTS OFFSET_DELETE DESCRIBE_CLIENT_QUOTAS ALTER_CLIENT_QUOTAS "
-    "DESCRIBE_USER_SCRAM_CREDENTIALS ALTER_USER_SCRAM_CREDENTIALS VOTE BEGIN_QUORUM_EPOCH END_QUORUM_EPOCH "
-    "DESCRIBE_QUORUM ALTER_ISR UPDATE_FEATURES"
+_APIS: Final = toml(__package__, "apis.toml")
+#: Names of APIs, by number.
+API_NAMES: Final[tuple[str, ...]] = tuple(_APIS["names"].split())
+#: Numbers of APIs that `API_NAMES` lacks, of the APIs that are read.
+_LATER_NUMBERS: Final[dict[str, int]] = _APIS["later_numbers"]
+#: Times of a line, in milliseconds: fields of `RequestLine`, and columns.
+TIME_FIELDS: Final = (
+    *("total_time_ms", "request_queue_time_ms", "local_time_ms", "remote_time_ms", "throttle_time_ms"),
+    *("response_queue_time_ms", "send_time_ms"),
 )
-API_NAMES: Final[tuple[str, ...]] = tuple(_NAMES.split())
-#: Those that `API_NAMES` lacks, of the APIs that are read: ALTER_ISR was renamed in 3.2, the others came with 3.7, and
-#: with share groups (KIP-932).
-_LATER_NUMBERS: Final = {
-    "ALTER_PARTITION": 56,
-    "CONSUMER_GROUP_HEARTBEAT": 68,
-    "SHARE_FETCH": 78,
-    "SHARE_ACKNOWLEDGE": 79,
-    "INITIALIZE_SHARE_GROUP_STATE": 83,
-    "WRITE_SHARE_GROUP_STATE": 85,
-    "DELETE_SHARE_GROUP_STATE": 86,
-}
 #: What is printed where no response was sent (acks=0).
 _NO_RESPONSE: Final = (b'""', b"null", b"{}")
 

@@ -24,7 +24,7 @@ from highwater.pipelines.grammars.body_shapes import READ_APIS, Body
 from highwater.pipelines.grammars.coordinator_bodies import COLUMNS
 from highwater.pipelines.grammars.record import BAD_VALUE, KNOWN, TYPED, UNPARSED, LineFact, LogRecord, Parsed
 from highwater.pipelines.grammars.request_bodies import PARTITIONS, list_error_codes, resolve_topic
-from highwater.pipelines.grammars.request_line import RequestLine, read_json
+from highwater.pipelines.grammars.request_line import TIME_FIELDS, RequestLine, read_json
 from highwater.pipelines.grammars.request_text import UnreadableText, read_completed
 from highwater.schemas.silver import FETCH_REQUESTS, PRODUCE_REQUESTS, REPLICA_FETCHES, REQUEST_HEADER
 from highwater.schemas.silver.source import entry_columns, fact_columns, row_type
@@ -54,12 +54,7 @@ _NO_BODY: Final = frozenset(_WITHOUT_BODY.split())
 _UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 #: How msgspec names a value of another type. A body with a fraction does not match its version.
 _WRONG_TYPE: Final = re.compile(r"Expected `(?:int|str|bool|float)[^`]*`(?!, got `float`)").match
-#: Times of a line, in milliseconds: columns, too.
-_TIMES: Final = (
-    *("total_time_ms", "request_queue_time_ms", "local_time_ms", "remote_time_ms", "throttle_time_ms"),
-    *("response_queue_time_ms", "send_time_ms"),
-)
-_times: Final = attrgetter(*_TIMES)
+_times: Final = attrgetter(*TIME_FIELDS)
 #: Longest possible request: waits and client timeouts have 32 bits of milliseconds.
 DURATION_MS_MAX: Final = 2**31 - 1
 #: Threads race for the instants of one request; 1.2 ms is the most that was seen.
@@ -148,7 +143,7 @@ def _make_header(line: RequestLine, time_us: int) -> Any:
     times = _times(line)
     if min(times) < 0 or max(times) > DURATION_MS_MAX:
         name, milliseconds = next(
-            (name, time) for name, time in zip(_TIMES, times, strict=True) if not 0 <= time <= DURATION_MS_MAX
+            (name, time) for name, time in zip(TIME_FIELDS, times, strict=True) if not 0 <= time <= DURATION_MS_MAX
         )
         raise OutOfRange(f"{name} {milliseconds:g}")
     if line.request_queue_time_ms + line.local_time_ms + line.remote_time_ms > line.total_time_ms + _RACE_MS:

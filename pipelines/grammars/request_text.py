@@ -15,14 +15,12 @@ Source: ``RequestChannel.Request.updateRequestMetrics``, ``RequestHeader.toStrin
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
-from highwater.pipelines.grammars.body_shapes import REQUEST, RESPONSE
+from highwater.pipelines.grammars.body_shapes import REQUEST, RESPONSE, Json
 from highwater.pipelines.grammars.legacy_text import read_described
-from highwater.pipelines.grammars.request_line import API_NAMES, Header, RequestLine
+from highwater.pipelines.grammars.request_line import API_NAMES, TIME_FIELDS, Header, RequestLine
 from highwater.pipelines.grammars.text_bodies import BadStruct, is_read, read_produce, read_text
-
-Json = dict[str, Any]
 
 _KNOWN_NAMES: Final = frozenset(API_NAMES)
 #: Later names of APIs, by their former names.
@@ -154,15 +152,10 @@ def _parse_times(text: str) -> tuple[Json, int]:
         throttle = max(0.0, total - queue - local - remote - response_queue - send)
     if (principal is None) != (peer == "client") or (peer == "client" and throttle > 0):
         raise UnreadableText("bad_times", text[-80:])
+    times = (total, queue, local, remote, throttle, response_queue, send)
     return {
         "connection": connection,
         "listener": listener,
         "principal": principal,
-        "total_time_ms": total,
-        "request_queue_time_ms": queue,
-        "local_time_ms": local,
-        "remote_time_ms": remote,
-        "throttle_time_ms": throttle,
-        "response_queue_time_ms": response_queue,
-        "send_time_ms": send,
+        **dict(zip(TIME_FIELDS, times, strict=True)),
     }, at

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct, ValidationError, convert
 from msgspec.inspect import BoolType, Field, IntType, ListType, StructType, Type, UnionType, type_info
@@ -29,12 +29,11 @@ from highwater.pipelines.grammars.body_shapes import (
     RESPONSE,
     STRUCT_NAMES,
     Body,
+    Json,
     convert_fields,
     find_loose_struct,
     list_structs,
 )
-
-Json = dict[str, Any]
 
 
 class BadStruct(ValueError):

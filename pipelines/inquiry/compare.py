@@ -95,10 +95,6 @@ def _format_kind(kind: Kind) -> str:
     return api if acks is None else f"{api} acks={'all' if acks == -1 else acks}"
 
 
-def _compute_ratio(first: float | None, second: float | None) -> float | None:
-    return None if not first or second is None else second / first
-
-
 def _compare_latency(before: Side, after: Side) -> Iterator[str]:
     rows = [(ratio, row) for ratio, row in _list_latency_rows(before, after) if ratio is not None]
     if rows and _is_change(rows[0][0]):
@@ -143,9 +139,6 @@ def _explain_latency(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
         yield f"The logs hold no restart, election or ISR change of broker {worst} that explains it: only the waiting."
 
 
-# ------------------------------------------------------------------------ tables
-
-
 def _make_tables(before: Side, after: Side) -> Iterator[Table]:
     yield Table(
         title="latency, milliseconds, A -> B (p99.9: --format json)",
@@ -158,10 +151,6 @@ def _make_tables(before: Side, after: Side) -> Iterator[Table]:
     yield Table(title="findings", rows=tuple(_list_count_rows(named[0], named[1], "finding")[:ROWS_MAX]))
 
 
-def _measure_change(ratio: float | None) -> float:
-    return abs(math.log(ratio)) if ratio else 0.0
-
-
 def _list_latency_rows(before: Side, after: Side) -> list[tuple[float | None, dict[str, Any]]]:
     """Return a row per kind of request with the ratio of its p99, most changed first."""
     rows = []
@@ -171,9 +160,9 @@ def _list_latency_rows(before: Side, after: Side) -> list[tuple[float | None, di
         for name in ("requests", *q.QUANTILES):
             row |= {f"{name}_a": first[name], f"{name}_b": second[name]}
         enough = min(first["requests"], second["requests"]) >= REQUESTS_MIN
-        ratio = _compute_ratio(first["p99"], second["p99"]) if enough else None
+        ratio = second["p99"] / first["p99"] if enough and first["p99"] and second["p99"] is not None else None
         rows.append((ratio, row | {"change_p99": _format_ratio(ratio)}))
-    return sorted(rows, key=lambda row: -_measure_change(row[0]))
+    return sorted(rows, key=lambda row: -abs(math.log(row[0])) if row[0] else 0.0)
 
 
 def _format_ratio(ratio: float | None) -> str | None:

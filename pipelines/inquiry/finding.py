@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from highwater.pipelines.base.plain import number, offsets
 from highwater.pipelines.base.values import iso_utc
@@ -18,12 +18,10 @@ from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report.cluster.parts import Step
 from highwater.pipelines.rules.registry import BY_ID
 from highwater.pipelines.timing.clocks.order import sort_lines
+from highwater.schemas.package_data import toml
 
-_MEANING = {
-    "violation": "This is a violation: the guarantee is broken.",
-    "observation": "This is an observation: legal, but good to know.",
-    "open": "This is left open: the logs do not decide whether the guarantee is broken.",
-}
+_WORDS: Final = toml(__package__, "words.toml")["finding"]
+_MEANING: Final[dict[str, str]] = _WORDS["meaning"]
 
 
 @dataclass(frozen=True)

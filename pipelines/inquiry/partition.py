@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.base.plain import number
@@ -38,31 +38,16 @@ from highwater.pipelines.inquiry.replica_logs import (
 from highwater.pipelines.inquiry.survivors import PartitionFacts
 from highwater.pipelines.kafka.controller_rows import COMMITTED
 from highwater.pipelines.lake.reader import LakeReader
+from highwater.schemas.package_data import toml
 
 #: Steps that an answer shows; times narrow the question.
 STEPS_MAX = 400
 
 #: Delay of an election after the failure from which its time is shown.
 _ELECTED_LATER_US = 1_000_000
-_REASONS = {
-    "failed": "it failed",
-    "fenced": "it was fenced",
-    "log_dir_failed": "its log directory failed",
-    "controlled_shutdown": "it shuts down",
-    "found_by_new_controller": "a new controller found it dead",
-    "preferred": "the preferred replica takes over",
-    "reassignment": "its replicas are reassigned",
-    "unknown": "unknown reason",
-}
-_STRATEGIES = {
-    "offline": "from the ISR",
-    "preferred": "as the preferred replica",
-    "controlled_shutdown": "from the ISR",
-    "reassign": "by the reassignment",
-    "unclean": "uncleanly",
-    "elr": "from the eligible leader replicas",
-    "last_known_leader": "as the last known leader",
-}
+_WORDS: Final = toml(__package__, "words.toml")["partition"]
+_REASONS: Final[dict[str, str]] = _WORDS["reasons"]
+_STRATEGIES: Final[dict[str, str]] = _WORDS["strategies"]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from highwater.pipelines.base.plain import ms
 from highwater.pipelines.base.values import instant, iso_utc
@@ -18,23 +18,13 @@ from highwater.pipelines.kafka.errors import name_error
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report.cluster.stories import StoryRows, fetches_near, lines_of, stories
 from highwater.pipelines.report.figures import PHASES, SPLIT
+from highwater.schemas.package_data import toml
 
+_WORDS: Final = toml(__package__, "words.toml")["request"]
 #: Parts of a wait as sentences name them.
-_PARTS = {
-    "wait_for_fetch": "for a fetch of it to come",
-    "carry": "for the answer of the fetch that carried the records out",
-    "follower": "while it appended and came back",
-    "closing_fetch": "while its fetch was taken up",
-    "completion": "from the rule being satisfied to the answer",
-    "isr_change": "for the change of the ISR",
-}
+_PARTS: Final[dict[str, str]] = _WORDS["parts"]
 
-_ROLES = {
-    "isr_member": ", of the ISR,",
-    "outside_isr": ", which was not in the ISR,",
-    "left_isr": ", which left the ISR,",
-    "leader": ", the leader itself,",
-}
+_ROLES: Final[dict[str, str]] = _WORDS["roles"]
 
 
 @dataclass(frozen=True)

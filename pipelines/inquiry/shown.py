@@ -3,46 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from highwater.pipelines.base.plain import number, offsets
 from highwater.pipelines.inquiry.answer import Row, join_values
 from highwater.pipelines.kafka.errors import name_error
+from highwater.schemas.package_data import toml
 
-_ROLES = {
-    "leader_start": "becomes leader",
-    "follower_start": "becomes follower",
-    "leader_update": "stays leader with newer metadata",
-    "request": "is sent its state",
-    "controller": "decides, as controller",
-    "metadata": "receives its state from the controller",
-    "stopped": "no longer hosts the replica",
-}
-_CHANGES = {
-    "shrink": "proposes to shrink the ISR",
-    "expand": "proposes to expand the ISR",
-    "pending_shrink": "asks the controller to shrink the ISR",
-    "pending_expand": "asks the controller to expand the ISR",
-    "committed": "has its ISR change committed",
-    "refused": "has its ISR change refused",
-}
-_MARKS = {
-    "updated": "moves its high watermark",
-    "skipped": "cannot move its high watermark",
-    "set": "sets its high watermark",
-    "follower": "takes the high watermark of its leader",
-    "loaded": "loads the log with a high watermark",
-    "non_monotonic": "moves its high watermark back",
-    "under_min_isr": "holds its high watermark, as too few replicas are in sync",
-}
-_STEPS = {
-    "initial": "starts to wait",
-    "check": "is checked",
-    "progress": "is checked",
-    "expired": "runs into its timeout",
-    "unblocked": "is unblocked",
-    "satisfied": "is satisfied",
-}
+_WORDS: Final = toml(__package__, "words.toml")["shown"]
+_ROLES: Final[dict[str, str]] = _WORDS["roles"]
+_CHANGES: Final[dict[str, str]] = _WORDS["changes"]
+_MARKS: Final[dict[str, str]] = _WORDS["marks"]
+_STEPS: Final[dict[str, str]] = _WORDS["steps"]
 
 
 def _format_values(**values: object) -> str:

@@ -192,9 +192,6 @@ def merge_intervals(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
     return tuple(joined)
 
 
-# ----------------------------------------------------------------------- in words
-
-
 def list_shown_rows(result: Survivors) -> list[Row]:
     """Return the locations of the lines that the answer shows."""
     return [step.row for step in _collect_points(result) if step.row is not None and step.row["file_id"] is not None]

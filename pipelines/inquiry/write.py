@@ -69,11 +69,6 @@ class Fate:
     open: tuple[int, ...]
 
 
-def list_shown_rows(rows: WriteRows) -> list[Row]:
-    """Return the locations of the lines that the answer shows."""
-    return list(rows.writes)
-
-
 def answer(rows: WriteRows, lines: Lines) -> Answer:
     """Return the answer in words."""
     if not rows.writes:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from highwater.pipelines.base.instants import SECOND_US
+from highwater.pipelines.base.instants import SECOND_US, TICK_US
 
-_MILLISECOND_US: Final = 1_000
 #: Times in a row without a fraction, each of another second, that are no chance: of milliseconds one in a thousand
 #: is 0. A file whose pattern was changed while it was written is as coarse as the coarser part.
 _WHOLE_MIN: Final = 5
@@ -27,7 +26,7 @@ class ResolutionWatch:
         """Add the time of the next sampled record, microseconds."""
         fraction_us = time_us % SECOND_US
         if fraction_us:
-            unit_us = 1 if fraction_us % _MILLISECOND_US else _MILLISECOND_US
+            unit_us = 1 if fraction_us % TICK_US else TICK_US
             self._unit_us = min(unit_us, self._unit_us or unit_us)
             self._whole = 0
         elif time_us != self._whole_us:

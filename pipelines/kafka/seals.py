@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
+from highwater.pipelines.base.instants import DAY_US, HOUR_US, SECOND_US
+
 #: (cluster, broker).
 Broker = tuple[str, int]
 
@@ -27,10 +29,6 @@ LATE: Final = "late"
 CONFIGURATION: Final = "configuration"
 FINGERPRINT: Final = "fingerprint"
 UNCHANGED: Final = "unchanged"
-
-_SECOND_US: Final = 1_000_000
-_HOUR_US: Final = 3_600_000_000
-_DAY_US: Final = 24 * _HOUR_US
 
 
 class Seal(NamedTuple):
@@ -95,10 +93,10 @@ def select_kept_runs(runs: Sequence[StoredRun], pinned: Mapping[str, int], last:
     for cluster_id in {cluster_id for run in runs for cluster_id, _ in run.seals}:
         begins = next((run.folds_run for run in runs if run.number == pinned.get(cluster_id)), 0)
         finals = [(run.find_final(cluster_id) or 0, run.folds_run) for run in list_valid_runs(runs, cluster_id)]
-        since_us = max((us for us, _ in finals), default=0) - hours * _HOUR_US
-        first = {us // _DAY_US: number for us, number in finals if number >= begins}
+        since_us = max((us for us, _ in finals), default=0) - hours * HOUR_US
+        first = {us // DAY_US: number for us, number in finals if number >= begins}
         keep.update(first.values(), {begins})
-        first = {us // _HOUR_US: number for us, number in finals if number >= begins and us >= since_us}
+        first = {us // HOUR_US: number for us, number in finals if number >= begins and us >= since_us}
         keep.update(first.values())
     return keep - {0}
 
@@ -116,7 +114,7 @@ class Start(NamedTuple):
         """Return the start in words, for the console."""
         if self.seal is None:
             return f"from the beginning ({self.reason})"
-        since = datetime.fromtimestamp(self.seal.sealed_us // _SECOND_US, UTC)
+        since = datetime.fromtimestamp(self.seal.sealed_us // SECOND_US, UTC)
         return f"from {since:%Y-%m-%d %H:%M:%S} on ({self.reason})"
 
 
@@ -198,5 +196,5 @@ def _start(
 
 def compute_seal_us(last_line_us: int, lag_us: int, since_us: int | None) -> int:
     """Return the instant up to which a log is sealed, in whole seconds. Never before the seal that it has."""
-    sealed = (last_line_us - lag_us) // _SECOND_US * _SECOND_US
+    sealed = (last_line_us - lag_us) // SECOND_US * SECOND_US
     return max(sealed, since_us) if since_us is not None else sealed
