@@ -59,6 +59,8 @@ _GLUED = re.compile(rb"(?:\^[A-Z\\]|[^\w\s\[({<]{1,3}) ?")
 _ANY_LINE = re.compile(b"")
 #: Bytes that a damaged disk or a careless copy leaves in runs, and no program logs so many of.
 _EMPTY_LINES: Final = b"\n" * 128
+#: A block of empty lines from that size on is one record.
+_EMPTY_BYTES: Final = 1 << 15
 _FILLINGS: Final = tuple(byte * 128 for byte in (b"\r", b" ", b"\t", b"\xff"))
 
 Sourced = Iterator[tuple[bytes | None, RawRecord]]
@@ -92,10 +94,13 @@ def sourced_records(
 
 
 class _Run(NamedTuple):
-    """Whole records one behind the other that need no care: no damage, no line end but LF, none beyond the limit."""
+    """Whole records one behind the other that need no care: no damage, no line end but LF, none beyond the limit.
+
+    Or empty lines only.
+    """
 
     text: bytes
-    starts: list[int]  #: places of the records in the text, and behind the last one
+    starts: list[int]  #: places of the records in the text, and behind the last one; empty for empty lines
     offset: int  #: of the first record
     line_no: int
     lines: int
@@ -181,7 +186,12 @@ class _Reader:
                 if stream.record is not None:
                     self._whole(stream, stream.record, None)
                     stream.record = None
-                yield from self._of_run(piece, stream.endings)
+                if piece.starts:
+                    yield from self._of_run(piece, stream.endings)
+                else:
+                    text = piece.text[: len(_EMPTY_LINES)]
+                    place = piece.offset, len(piece.text), piece.line_no, piece.lines
+                    stream.endings.add(RawRecord(*place, text, BINARY))
             else:
                 offset, size, number, text, ended, lines = piece
                 yield from self._add(stream, Logged(b"", text, False, offset, size, number, lines, ended))
@@ -192,9 +202,19 @@ class _Reader:
         return self._max * _LINE_FACTOR + _LINE_EXTRA_BYTES
 
     def _runs(self, blocks: Iterable[bytes], lines: LineSplitter) -> Iterator[Piece | _Run]:
-        """Yield lines, and the short way for nearly all blocks: runs of records."""
+        """Yield lines, and the short way for nearly all blocks: runs of records, or of empty lines."""
         next_start = re.compile(rb"\n" + self._start.pattern)
         for block in blocks:
+            if len(block) >= _EMPTY_BYTES and not lines.dropped and not (lines.held + block).strip(b"\r\n"):
+                rest = (lines.held + block).rpartition(b"\n")[2]
+                held = (lines.held + block).removesuffix(rest)
+                empty = _Run(held, [], lines.offset, lines.line_no, held.count(b"\n"))
+                if held:
+                    yield empty
+                lines.offset += len(held)
+                lines.line_no += empty.lines
+                lines.held = rest
+                continue
             if self._layout is None or lines.dropped:
                 yield from lines.feed(block)
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -179,6 +180,23 @@ def test_a_dump_longer_than_the_limit_loses_nothing() -> None:
     held = list(log_records([content], KAFKA, 512))
     assert b"\n".join(record.text for record in held) + b"\n" == content
     assert {record.problem for record in held[1:]} <= {"continuation", "oversized"}
+
+
+@pytest.mark.parametrize("filling", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("layout", [KAFKA, None])
+@pytest.mark.parametrize("block_bytes", [1 << 15, 40_001])
+def test_a_file_of_empty_lines_is_a_few_binary_records(filling: bytes, layout: Layout | None, block_bytes: int) -> None:
+    """The time is that of its records: a compressed file of a few KB can have a million of empty lines."""
+    content = LINE + filling * MIB + LINE
+    found = list(log_records(cut(content, block_bytes), layout, MIB))
+    empty = [record for record in found if record.problem == "binary"]
+    assert sum(record.size_bytes for record in empty) > 0.8 * len(filling) * MIB
+    assert len(empty) < 100
+    assert sum(record.size_bytes for record in found) == len(content)
+    for before, record in pairwise(found):
+        assert record.byte_offset == before.byte_offset + before.size_bytes
+    assert found[-1].line_no == content.count(b"\n")
+    assert (found[0].text + b"\n", found[-1].text + b"\n") == (LINE, LINE)
 
 
 @pytest.mark.parametrize("filling", [b"\n", b"\r", b" ", b"\t", b"\xff", b"\0"])
