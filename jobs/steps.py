@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -24,11 +24,8 @@ from highwater.pipelines.base.threads import run_concurrently
 from highwater.pipelines.base.values import micros
 from highwater.pipelines.bronze.data_files import DataSummary, ingest_data
 from highwater.pipelines.bronze.discover import discover
-from highwater.pipelines.bronze.ingest import ingest_batches
-from highwater.pipelines.bronze.log_source import configured_folders
-from highwater.pipelines.bronze.neighbours import Identity
-from highwater.pipelines.bronze.passes import Unread
-from highwater.pipelines.bronze.profile import Profile
+from highwater.pipelines.bronze.ingest import Inputs, ingest_batches, read_inputs
+from highwater.pipelines.bronze.log_source import configured_folders, how_of
 from highwater.pipelines.bronze.quarantine import quarantined
 from highwater.pipelines.bronze.text_sizes import new_bytes, waiting_bytes
 from highwater.pipelines.gold import gold
@@ -101,8 +98,8 @@ def audited(run: Run, logs: Sequence[Place]) -> Report:
     """Run all steps in a row and return the report."""
     started = datetime.now(UTC)
     problems: dict[tuple[str, str], None] = {}
-    with _made_out(run), open_lake(run, "audit", logs=logs) as lake:
-        for of_batch, is_last, clusters in _ingested(run, lake, logs):
+    with _made_out(run), _opened_for(run, "audit", logs) as (lake, inputs):
+        for of_batch, is_last, clusters in _ingested(run, lake, inputs):
             problems |= dict.fromkeys(of_batch)
             if is_last:
                 run = replace(run, cluster=only_cluster(lake, clusters, run.console.note))
@@ -126,8 +123,8 @@ def ingest(run: Run, logs: Sequence[Place]) -> ExitCode:
 
     The code is that of an inconclusive verdict where a file of the lake could not be read, or not to its end.
     """
-    with open_lake(run, "ingest", logs=logs) as lake:
-        for _, is_last, _ in _ingested(run, lake, logs):
+    with _opened_for(run, "ingest", logs) as (lake, inputs):
+        for _, is_last, _ in _ingested(run, lake, inputs):
             if not is_last:
                 _replay_batch(run, lake)
         lost = [hole.message for hole in unread(lake)]
@@ -210,6 +207,7 @@ def open_lake(
     logs: Sequence[Place] | None = None,
     writes: bool = False,
     text_bytes: Callable[[], int] = int,
+    look: Callable[[Lake], None] = lambda _: None,
 ) -> Iterator[Lake]:
     """Yield the lake of a verb.
 
@@ -219,6 +217,7 @@ def open_lake(
     Args:
         logs: logs that go into it; then the lake need not be there.
         text_bytes: tells how much text a verb that writes has before it, roughly; not asked where there are logs.
+        look: called with the lake of a verb that writes, before Spark starts.
 
     Raises:
         InputError: there is no lake; a log is missing or none, or a folder in a store is not known.
@@ -247,6 +246,7 @@ def open_lake(
                 run.console.note(f"  {what}")
             size_bytes = text_bytes() if logs is None else new_bytes(files, run.lake, ingest.batch_bytes)
             run.console.plan(STAGES.get(verb, ()), size_bytes)
+            look(Lake(None, run.lake, fence))
             with spark_session(run.config, run.console, verb, run.lake, files, True, size_bytes) as spark:
                 if run.catalog is not None:
                     require_schema(spark, run.catalog)
@@ -279,19 +279,36 @@ def _replay_batch(run: Run, lake: Lake) -> str:
     return _replay(run, lake)
 
 
-def _ingested(run: Run, lake: Lake, logs: Sequence[Place]) -> Iterator[tuple[Problems, bool, set[str]]]:
+@contextmanager
+def _opened_for(run: Run, verb: str, logs: Sequence[Place]) -> Iterator[tuple[Lake, Inputs]]:
+    """Yield the lake and the logs that go into it. What is read is printed, of short logs before Spark starts."""
+    config = run.config.ingest
+    found: list[Inputs] = []
+
+    def look(lake: Lake) -> None:
+        inputs = read_inputs(lake.spark if lake.has_spark else None, lake, logs, config)
+        if inputs is not None:
+            found.append(inputs)
+            new, owners = inputs.new, inputs.identities
+            texts = first_words.of_new_texts(new, owners, how_of(config)) if first_words.is_short(new) else ()
+            for line in (*first_words.of_profiles(new, owners, inputs.problems), *texts):
+                run.console.note(f"  {line}")
+
+    with open_lake(run, verb, logs=logs, look=look) as lake:
+        if not found:
+            with stage(run, lake, "profile"):
+                look(lake)
+        yield lake, found[0]
+
+
+def _ingested(run: Run, lake: Lake, inputs: Inputs) -> Iterator[tuple[Problems, bool, set[str]]]:
     """Write files to bronze, and yield after each batch: problems, whether it is the last, all clusters.
 
     Data directories come with the last one: where they do not say whose they are, all logs are asked.
     """
     config = run.config.ingest
-
-    def say_first(new: Sequence[Profile], owners: Mapping[str, Identity], unread: Sequence[Unread]) -> None:
-        for line in first_words.of_profiles(new, owners, [(item.path, item.problem) for item in unread]):
-            run.console.note(f"  {line}")
-
     waiting = waiting_bytes(run.lake)
-    batches = ingest_batches(lake.spark, lake, logs, config, new_id, config.batch_bytes, waiting, say_first)
+    batches = ingest_batches(lake.spark, lake, inputs, config, new_id, config.batch_bytes, waiting)
     is_last = False
     while not is_last:
         data = DataSummary()
@@ -300,10 +317,13 @@ def _ingested(run: Run, lake: Lake, logs: Sequence[Place]) -> Iterator[tuple[Pro
             summary = next(batches)
             is_last = not summary.files_waiting
             if is_last:
-                data = ingest_data(lake.spark, lake, logs, summary.run_id, configured_folders(config), config.cluster)
+                folders = configured_folders(config)
+                data = ingest_data(lake.spark, lake, inputs.paths, summary.run_id, folders, config.cluster)
         new = f"{summary.files_new:,} new: {number(summary.records, 'record')} in {number(summary.lines, 'line')}"
         later = "" if is_last else f"; {summary.files_waiting:,} more in later batches"
-        run.console.note(f"  {number(summary.files_found, 'log file')}, {new}{later}")
+        texts = () if first_words.is_short(inputs.new) else first_words.of_texts(lake)
+        for line in (f"{number(summary.files_found, 'log file')}, {new}{later}", *texts):
+            run.console.note(f"  {line}")
         if data.files_found:
             files = number(data.files_found, "file")
             run.console.note(f"  {files} of data directories, {data.files_new:,} new")
@@ -324,7 +344,7 @@ def _parse(run: Run, lake: Lake) -> None:
     if summary.again:
         run.console.note("  all lines again, since other grammars had parsed them")
     run.console.note(f"  {summary.total:,} facts in {len(summary.rows)} tables")
-    for line in first_words.of_facts(lake):
+    for line in first_words.of_restarts(lake):
         run.console.note(f"  {line}")
 
 

@@ -47,9 +47,9 @@ from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.base.task_sizes import balance
 from highwater.pipelines.base.values import instant
 from highwater.pipelines.bronze.backfill import in_batches, text_bytes
-from highwater.pipelines.bronze.discover import discover
+from highwater.pipelines.bronze.discover import FoundFiles, discover
 from highwater.pipelines.bronze.file_types import listed
-from highwater.pipelines.bronze.inventory import ReadLog, stat, unchanged, updated
+from highwater.pipelines.bronze.inventory import ReadLog, Stat, stat, unchanged, updated
 from highwater.pipelines.bronze.log_source import configured_folders, how_of
 from highwater.pipelines.bronze.neighbours import Identity
 from highwater.pipelines.bronze.passes import (
@@ -76,6 +76,7 @@ from highwater.pipelines.bronze.register import (
 from highwater.pipelines.bronze.rows import CHANGED, FileChangedError, FileSpan, is_changed
 from highwater.pipelines.bronze.source import Source
 from highwater.pipelines.bronze.streams import id_of, source_of
+from highwater.pipelines.bronze.text_sizes import text_size
 from highwater.pipelines.bronze.unread_files import lost_files
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.table_files import rows_table
@@ -89,6 +90,8 @@ _STORE_TRIES_MAX = 4
 #: Files that are smaller than this all together are asked by the driver whether they are known: that is a second of
 #: hashing, and where all are, it saves the start of Python workers, which takes longer.
 HASHED_HERE_BYTES_MAX = 256 << 20
+#: Text that the driver profiles itself, before Spark starts: a second or two.
+PROFILED_HERE_BYTES_MAX = 64 << 20
 
 _PROFILE_SCHEMA = StructType([StructField("profile", BinaryType(), False)])
 _PROFILE_ARROW = to_arrow_schema(_PROFILE_SCHEMA, timezone="UTC")
@@ -111,34 +114,50 @@ class IngestSummary:
     brokers: tuple[LoggedBroker, ...]  #: brokers of all files found, sorted
 
 
-def ingest_batches(
-    spark: SparkSession,
-    lake: Lake,
-    paths: Sequence[str | os.PathLike[str]],
-    config: IngestConfig,
-    new_id: Callable[[], str],
-    batch_bytes: int = 0,
-    waiting_bytes: int = 0,
-    on_profiled: Callable[[Sequence[Profile], Mapping[str, Identity], Sequence[Unread]], None] | None = None,
-) -> Iterator[IngestSummary]:
-    """Read log files into the lake, in batches in the order of their time (`pipelines.bronze.backfill`).
+@dataclass(frozen=True)
+class Inputs:
+    """Logs of a run, profiled, before any of their lines is stored."""
 
-    Whose the files are, and how their times are read, is told once, by all of them. Where they and what a run before
-    has left are more than a batch, the first one is empty, so that what was left is audited by itself.
+    paths: Sequence[str | os.PathLike[str]]  #: as given
+    discovered: FoundFiles
+    register: Rows  #: of the lake
+    identities: Mapping[str, Identity]  #: by path
+    new: list[Profile]  #: files whose content is not in the lake
+    known: list[Unread]  #: files whose content is in the lake
+    unread: list[Unread]  #: files that were not read: known ones, and those that cannot be read
+    opened: list[Profile | Unread]  #: files that were looked into
+    others: Counter[str]  #: files that are no logs, by what they are
+    changes: Sequence[tuple[str, str]]  #: files of a broker that changed its id
+    looked_us: int  #: when the files were listed, microseconds
+    stats: Mapping[str, Stat | None]
+    inventory: Sequence[ReadLog]
+    patterns: str  #: names that are included and excluded
+
+    @property
+    def files_found(self) -> int:
+        """Number of log files, those in bundles counted one by one."""
+        return len(self.unread) + sum(isinstance(item, Profile) for item in self.opened)
+
+    @property
+    def problems(self) -> list[tuple[str, str]]:
+        """Return paths that cannot be read, with the reason."""
+        return [(item.path, item.problem) for item in self.unread if item.problem]
+
+
+def read_inputs(
+    spark: SparkSession | None, lake: Lake, paths: Sequence[str | os.PathLike[str]], config: IngestConfig
+) -> Inputs | None:
+    """Profile log files and identify their brokers, all together.
 
     Args:
-        new_id: gives a run id for each batch, ascending.
-        batch_bytes: text of one batch; 0: there is one batch.
-        waiting_bytes: text that the lake holds and no run has audited.
-        on_profiled: takes new files, their identities by path, and what cannot be read, before lines are stored.
+        spark: None before the session starts: files are profiled in the driver, in the time that it takes to start.
 
-    Yields:
-        What was done, after each batch.
+    Returns:
+        The inputs. None if there is no session and the text is too long for the driver.
 
     Raises:
-        InputError: an input is missing, holds no logs, no file of it is a log, hardly anything is Kafka's, a file
-            was rotated while it was read, or clusters or brokers cannot be told apart. Nothing of the batch is
-            stored then.
+        InputError: an input is missing, holds no logs, no file of it is a log, hardly anything is Kafka's, or clusters
+            or brokers cannot be distinguished.
     """
     discovered = discover(paths, config.include, config.exclude)
     lake.create([LOG_FILES, LOG_LINES, UNREAD_FILES, PROCESS_REMARKS])
@@ -150,6 +169,8 @@ def ingest_batches(
     patterns = json.dumps([config.include, config.exclude])
     same = unchanged(stats, inventory, sha_of, patterns)
     changed = {path: now.size_bytes if now else 0 for path, now in stats.items() if path not in same}
+    if spark is None and sum(text_size(*file) for file in changed.items()) > PROFILED_HERE_BYTES_MAX:
+        return None
     profiled, unread = _profile(spark, changed, register, config)
     opened: list[Profile | Unread] = [*profiled, *unread]
     others = discovered.others + Counter(item.foreign for item in unread if item.foreign)
@@ -170,18 +191,48 @@ def ingest_batches(
 
     new = in_their_pass(new, register, how_of(config).zone_of)
     identities, changes = identify(list(new.values()), known, register, configured_folders(config), config.cluster)
-    if on_profiled is not None:
-        on_profiled(list(new.values()), identities, [item for item in unread if item.problem])
-    items = [_unless_expired(item, lake.closed.of(identities[item.path].cluster_id)) for item in new.values()]
+    return Inputs(
+        *(paths, discovered, register, identities, list(new.values()), known, unread, opened, others, changes),
+        *(looked_us, stats, inventory, patterns),
+    )
+
+
+def ingest_batches(
+    spark: SparkSession,
+    lake: Lake,
+    inputs: Inputs,
+    config: IngestConfig,
+    new_id: Callable[[], str],
+    batch_bytes: int = 0,
+    waiting_bytes: int = 0,
+) -> Iterator[IngestSummary]:
+    """Read log files into the lake, in batches in the order of their time (`pipelines.bronze.backfill`).
+
+    Where the files and what a run before has left are more than a batch, the first one is empty, so that what was left
+    is audited by itself.
+
+    Args:
+        new_id: gives a run id for each batch, ascending.
+        batch_bytes: text of one batch; 0: there is one batch.
+        waiting_bytes: text that the lake holds and no run has audited.
+
+    Yields:
+        What was done, after each batch.
+
+    Raises:
+        InputError: a file was rotated while it was read. Nothing of the batch is stored then.
+    """
+    paths, discovered, register, identities = inputs.paths, inputs.discovered, inputs.register, inputs.identities
+    items = [_unless_expired(item, lake.closed.of(identities[item.path].cluster_id)) for item in inputs.new]
     parts = in_batches(items, batch_bytes) if batch_bytes else [items]
     if batch_bytes and register and waiting_bytes + sum(map(text_bytes, items)) > batch_bytes:
         parts = [[], *parts]
     registered = {row["run_id"] for row in register}
     id_of = {row["sha256"]: row["file_id"] for row in register}
-    entries = updated(inventory, stats, _logs(opened, id_of), looked_us, patterns)
-    waiting = len(new)
-    cannot = [(item.path, item.problem) for item in unread if item.problem] + list(discovered.unreadable)
-    others += Counter(item.foreign for item in new.values() if item.foreign)
+    entries = updated(inputs.inventory, inputs.stats, _logs(inputs.opened, id_of), inputs.looked_us, inputs.patterns)
+    waiting = len(inputs.new)
+    cannot = [*inputs.problems, *discovered.unreadable]
+    others = inputs.others + Counter(item.foreign for item in inputs.new if item.foreign)
     foreign = [(str(paths[0]) if len(paths) == 1 else "inputs", listed(others))] if others else []
     for part in parts or [[]]:
         run_id = new_id()
@@ -210,13 +261,13 @@ def ingest_batches(
         said = [(row["path"], row["problem"]) for row in files if row["problem"] and row["path"] not in are_foreign]
         yield IngestSummary(
             run_id=run_id,
-            files_found=len(profiled) + len(unread),
+            files_found=inputs.files_found,
             files_new=len(part),
             files_waiting=waiting,
             lines=sum(item.line_count for item in part),
             records=sum(item.record_count for item in part),
-            problems=tuple(sorted([*said, *(() if waiting else (*cannot, *changes, *foreign))])),
-            brokers=brokers(identities.values(), known, register),
+            problems=tuple(sorted([*said, *(() if waiting else (*cannot, *inputs.changes, *foreign))])),
+            brokers=brokers(identities.values(), inputs.known, register),
         )
 
 
@@ -244,7 +295,7 @@ def _logs(opened: Iterable[Profile | Unread], id_of: Mapping[str, str]) -> dict[
 
 
 def _profile(
-    spark: SparkSession, sizes: Mapping[str, int], register: Rows, config: IngestConfig
+    spark: SparkSession | None, sizes: Mapping[str, int], register: Rows, config: IngestConfig
 ) -> tuple[list[Profile], list[Unread]]:
     """Return profiles of the files that are not known by their bytes, and the others, each sorted by path."""
     known = frozenset(row["sha256"] for row in register)
@@ -254,18 +305,19 @@ def _profile(
         return [], known_before
     marks = _marks(register)
     sized = [(path, size) for path, size in sizes.items() if path not in hashed]
-    plan = balance(sized, spark.sparkContext.defaultParallelism)
     how = how_of(config)
 
     def work(path: str) -> Iterator[pa.RecordBatch]:
         for item in profiles(path, known, marks, how):
             yield pa.record_batch([pa.array([ITEMS.freeze(item, ())], pa.binary())], schema=_PROFILE_ARROW)
 
-    done = in_tasks(spark, plan, work, _PROFILE_SCHEMA).toArrow()
-    items: list[Profile | Unread] = [
-        *known_before,
-        *(ITEMS.thaw(item, ()) for item in done.column("profile").to_pylist()),
-    ]
+    items: list[Profile | Unread] = [*known_before]
+    if spark is None:
+        items += (item for path, _ in sized for item in profiles(path, known, marks, how))
+    else:
+        plan = balance(sized, spark.sparkContext.defaultParallelism)
+        done = in_tasks(spark, plan, work, _PROFILE_SCHEMA).toArrow()
+        items += (ITEMS.thaw(item, ()) for item in done.column("profile").to_pylist())
     items.sort(key=lambda item: item.path)
     unread = [item for item in items if isinstance(item, Unread)]
     return [item for item in items if isinstance(item, Profile)], unread

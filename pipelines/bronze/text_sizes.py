@@ -26,7 +26,7 @@ def new_bytes(files: Iterable[str], lake: Place, batch_bytes: int = 0) -> int:
     }
     bundles = {path.partition("!/")[0] for path, _ in known if "!/" in path}
     sizes = ((path, size_bytes(path)) for path in files if path not in bundles)
-    new = sum(_text_bytes(*file) for file in sizes if file not in known)
+    new = sum(text_size(*file) for file in sizes if file not in known)
     return min(new, batch_bytes) if batch_bytes else new
 
 
@@ -34,7 +34,7 @@ def waiting_bytes(lake: Place) -> int:
     """Return the bytes of text in files that the lake has and no replay has read."""
     replayed = {file_id for row in StoredTables(lake).rows(RUNS, "file_ids").to_pylist() for file_id in row["file_ids"]}
     rows = StoredTables(lake).rows(LOG_FILES, "file_id", "path", "size_bytes").to_pylist()
-    return sum(_text_bytes(row["path"], row["size_bytes"]) for row in rows if row["file_id"] not in replayed)
+    return sum(text_size(row["path"], row["size_bytes"]) for row in rows if row["file_id"] not in replayed)
 
 
 def size_bytes(path: str) -> int:
@@ -45,5 +45,6 @@ def size_bytes(path: str) -> int:
         return 0
 
 
-def _text_bytes(path: str, stored_bytes: int) -> int:
+def text_size(path: str, stored_bytes: int) -> int:
+    """Return the bytes of text in a file of a size, roughly."""
     return stored_bytes * _COMPRESSED_BY if _COMPRESSED.fullmatch(path) else stored_bytes

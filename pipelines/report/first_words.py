@@ -1,27 +1,44 @@
-"""First words of a run: what is read, once files are profiled; restarts and errors, once lines are parsed."""
+"""First words of a run: what is read and its errors, once files are profiled; restarts, once lines are parsed."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from contextlib import suppress
+from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from highwater.pipelines.base.arrow_rows import dicts
 from highwater.pipelines.base.plain import TEXT_MAX, count, number, plain
 from highwater.pipelines.base.values import iso_utc
 from highwater.pipelines.bronze.neighbours import Identity
+from highwater.pipelines.bronze.passes import HowRead, batches, span_of, units_of
 from highwater.pipelines.bronze.profile import Profile
+from highwater.pipelines.bronze.rows import FileChangedError
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.lake_reads import reader_of
+from highwater.pipelines.lake.table_queries import answer
 from highwater.pipelines.report.happened import span
 from highwater.schemas.bronze import LOG_LINES
 from highwater.schemas.silver import BROKER_LIFECYCLE
 
 #: Brokers, problems or texts that are named.
 SHOWN_MAX: Final = 3
+#: Text of which errors are read before anything is stored.
+TEXTS_BYTES_MAX: Final = 16 << 20
+_TEXTS: Final = f"""
+    SELECT level, count(*) AS lines, epoch_us(min(time)) AS first, min_by(message, time) AS message,
+        list_sort(list_distinct(list(broker_id))) AS brokers
+    FROM bronze_log_lines WHERE level IN ('ERROR', 'FATAL')
+    GROUP BY level, logger, regexp_replace(split_part(message, chr(10), 1), '[0-9]+', '#', 'g')
+    ORDER BY level DESC, lines DESC, first LIMIT {SHOWN_MAX}
+"""
 
 
 def of_profiles(
-    profiles: Sequence[Profile], owners: Mapping[str, Identity], unread: Iterable[tuple[str, str | None]]
+    profiles: Sequence[Profile], owners: Mapping[str, Identity], unread: Iterable[tuple[str, str]]
 ) -> Iterator[str]:
     """Yield brokers, releases and period, then the sources, then what is not read.
 
@@ -58,9 +75,36 @@ def of_profiles(
         yield f"not read: {names}{more}"
 
 
-def of_facts(lake: Lake) -> Iterator[str]:
-    """Yield restarts without a shutdown, then the most frequent texts at ERROR or above."""
-    reader = reader_of(lake, [(BROKER_LIFECYCLE, None)], [(LOG_LINES, None)])
+def is_short(profiles: Iterable[Profile]) -> bool:
+    """Return True if errors can be read from files at once: request logs have none."""
+    return sum(item.content_bytes for item in profiles if _has_errors(item)) <= TEXTS_BYTES_MAX
+
+
+def _has_errors(item: Profile) -> bool:
+    return item.readable and item.kind != "kafka-request"
+
+
+def of_new_texts(profiles: Iterable[Profile], owners: Mapping[str, Identity], how: HowRead) -> Iterator[str]:
+    """Yield the most frequent texts at ERROR or above, read from files."""
+    spans = (span_of(item, owners[item.path]) for item in profiles if _has_errors(item))
+    loud: list[pa.RecordBatch] = []
+    # The run reads each file again: it reports one that has changed.
+    with suppress(FileChangedError, OSError):
+        for unit in units_of(spans):
+            for batch in batches(unit, how):
+                loud.append(batch.filter(pc.is_in(batch.column("level"), pa.array(["ERROR", "FATAL"]))))
+    if loud:
+        yield from _texts(dicts(answer(_TEXTS, bronze_log_lines=pa.Table.from_batches(loud))))
+
+
+def of_texts(lake: Lake) -> Iterator[str]:
+    """Yield the most frequent texts at ERROR or above."""
+    yield from _texts(reader_of(lake, [], [(LOG_LINES, None)]).rows(_TEXTS))
+
+
+def of_restarts(lake: Lake) -> Iterator[str]:
+    """Yield restarts without a shutdown."""
+    reader = reader_of(lake, [(BROKER_LIFECYCLE, None)])
     crashes = reader.rows(
         """SELECT broker_id, epoch_us(time) AS time FROM (
              SELECT cluster_id, broker_id, time, event,
@@ -73,14 +117,10 @@ def of_facts(lake: Lake) -> Iterator[str]:
         yield f"broker {row['broker_id']} started again at {_clock(row['time'])}; no line shows a shutdown before"
     if len(crashes) > SHOWN_MAX:
         yield f"and {count(len(crashes) - SHOWN_MAX)} more starts without a shutdown before"
-    texts = reader.rows(
-        f"""SELECT level, count(*) AS lines, epoch_us(min(time)) AS first, min_by(message, time) AS message,
-                   list_sort(list_distinct(list(broker_id))) AS brokers
-            FROM bronze_log_lines WHERE level IN ('ERROR', 'FATAL')
-            GROUP BY level, logger, regexp_replace(split_part(message, chr(10), 1), '[0-9]+', '#', 'g')
-            ORDER BY level DESC, lines DESC, first LIMIT {SHOWN_MAX}"""
-    )
-    for row in texts:
+
+
+def _texts(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for row in rows:
         ids = row["brokers"] or ()
         brokers = f"broker{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids)) or 'of unknown id'}"
         message = plain(str(row["message"]).split("\n")[0], TEXT_MAX // 2)

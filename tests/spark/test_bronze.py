@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from highwater.pipelines.base.config import IngestConfig
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.bronze import ingest as module
-from highwater.pipelines.bronze.ingest import IngestSummary, ingest_batches
+from highwater.pipelines.bronze.ingest import IngestSummary, ingest_batches, read_inputs
 from highwater.pipelines.bronze.profile import known_files
 from highwater.pipelines.bronze.register import LoggedBroker
 from highwater.pipelines.lake.lake import Lake
@@ -123,7 +123,9 @@ def test_what_a_batch_that_was_cut_off_has_left_comes_before_the_next(
     ids = map(str, range(1, 99))
 
     def batches(waiting_bytes: int = 0) -> Iterator[tuple[int, int]]:
-        for summary in ingest_batches(spark, lake, [tmp_path], CONFIG, lambda: next(ids), 600, waiting_bytes):
+        inputs = read_inputs(None, lake, [tmp_path], CONFIG)
+        assert inputs is not None
+        for summary in ingest_batches(spark, lake, inputs, CONFIG, lambda: next(ids), 600, waiting_bytes):
             yield summary.files_new, summary.files_waiting
 
     assert next(batches()) == (1, 3)
