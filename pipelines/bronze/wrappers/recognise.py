@@ -213,6 +213,8 @@ def _steps(lines: Sequence[bytes], depth: int, is_container: bool) -> Iterator[S
         return
     yield from flattened(lines)
     yield from frames.frames(lines)
+    if depth == DEPTH_MAX:
+        yield from rows.elements(lines)
     yield from rows.stanzas(lines)
     yield from frames.lines_between(lines)
 

@@ -49,6 +49,7 @@ _TIMED_WITHIN = 40
 #: Names before values on one line, at least, and the share of the lines that have each of them.
 _NAMES_MIN, _NAMED_SHARE = 4, 0.7
 _NAME_OF_VALUE = re.compile(rb"(?<!\S)([A-Za-z@_][\w.@-]{1,40})[:=](?=\S)")
+_NAME_FIRST = re.compile(rb"\W{0,8}" + _NAME_OF_VALUE.pattern.partition(b")")[2])
 _LINE_BREAK = frozenset(("line-max",))
 _STREAMS = frozenset(("stdout", "stderr"))
 _PARTS = frozenset("PF")
@@ -101,7 +102,12 @@ def tables(lines: Sequence[bytes]) -> Iterator[Step]:
 
 def stanzas(lines: Sequence[bytes]) -> Iterator[Step]:
     """Yield steps for the stanzas that lines may be."""
-    return _steps(chain(_elements(lines), _stanzas(lines)), lines)
+    return _steps(_stanzas(lines), lines)
+
+
+def elements(lines: Sequence[bytes]) -> Iterator[Step]:
+    """Yield steps for the XML that lines are."""
+    return _steps(_elements(lines), lines)
 
 
 def _steps(shapes: Iterator[Rows], lines: Sequence[bytes]) -> Iterator[Step]:
@@ -248,9 +254,8 @@ def _tables(lines: Sequence[bytes]) -> Iterator[Rows]:
 
 def _named_values(lines: Sequence[bytes]) -> Iterator[Rows]:
     """Yield the shape of lines in which the same names are before values with blanks, as copies of documents have."""
-    found = [
-        Counter(names) for line in lines[:_SAMPLE] if len(set(names := _NAME_OF_VALUE.findall(line))) >= _NAMES_MIN
-    ]
+    begun = filter(_NAME_FIRST.match, lines[:_SAMPLE])
+    found = [Counter(names) for line in begun if len(set(names := _NAME_OF_VALUE.findall(line))) >= _NAMES_MIN]
     counts = Counter(name for names in found for name, count in names.items() if count == 1)
     often = tuple(name.decode() for name, count in counts.items() if count >= _NAMED_SHARE * len(found))
     if len(found) > 1 and len(often) >= _NAMES_MIN:
@@ -324,13 +329,15 @@ def _elements(lines: Sequence[bytes]) -> Iterator[Rows]:
 
 
 def _parts(text: bytes) -> Row:
-    """Return the attributes of an element, and the texts of those within."""
+    """Return the attributes of an element, and the texts of those within: of equal names by their numbers."""
     tag = _TAG.search(text)
-    row: Row = (
-        {name: html.unescape(said) for name, said in _ATTRIBUTE.findall(tag[0].decode(errors="replace"))} if tag else {}
-    )
-    for name, data, said in _WITHIN.findall(text.decode(errors="replace")):
-        row[name] = data or html.unescape(said)
+    row: Row = {}
+    if tag is not None:
+        row = {name: html.unescape(said) for name, said in _ATTRIBUTE.findall(tag[0].decode(errors="replace"))}
+    found = _WITHIN.findall(text.decode(errors="replace"))
+    counts = Counter(name for name, _, _ in found)
+    for number, (name, data, said) in enumerate(found):
+        row[name if counts[name] == 1 else f"{name} {number}"] = data or html.unescape(said)
     return row
 
 

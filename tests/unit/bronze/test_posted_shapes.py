@@ -124,6 +124,12 @@ def list_of_literals(entries: Sequence[Entry]) -> str:
     )
 
 
+def html_table(entries: Sequence[Entry]) -> str:
+    cells = [(f"kfk-{b}", html.escape(text)) for b, text in entries if "\n" not in text]
+    rows = "\n".join(f"<tr><td>{n}</td><td>{host}</td><td>{text}</td></tr>" for n, (host, text) in enumerate(cells))
+    return f"<html><body><table><tr><th>No</th><th>Host</th><th>Message</th></tr>\n{rows}\n</table></body></html>\n"
+
+
 def headed(form: str) -> Callable[[Sequence[Entry]], str]:
     """Return a writer of each broker's records below a heading, as tail of several files writes them."""
 
@@ -198,6 +204,7 @@ SHAPES: dict[str, tuple[Callable[[Written], str], Callable[[Sequence[Entry]], st
     "cat-numbered": (KAFKA, by_line("{n:6}\t{line}"), 1),
     "code-box": (KAFKA, by_line("{n} | {line}"), 1),
     "grep-several": (KAFKA, by_line("kafka-{b}/server.log:{n}:{line}"), 3),
+    "html-table": (KAFKA, html_table, 3),
     "html-cells": (KAFKA, by_line("<tr><td>{n}</td><td>{line}</td></tr>"), 1),
     "testcontainers": (KAFKA, by_line("15:33:21.101 [docker-java-stream--{n}] INFO tc.kafka - STDOUT: {line}"), 1),
     "loki-api": (KAFKA, loki, 3),
