@@ -103,6 +103,8 @@ def _of_incarnation(spans: Sequence[PartitionSpan], loggers: Collection[int]) ->
         if now.deleted_replica is not None:
             end(now.deleted_replica, now, REMOVED)
             inside.discard(now.deleted_replica)
+            if now.state == UNKNOWN:  # the leader's log
+                unsure, inside = {*away}, set()
             continue
         has_moved, leader = now.leader not in (None, leader), now.leader
         members = None if now.isr is None else set(now.isr)

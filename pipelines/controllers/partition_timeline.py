@@ -312,6 +312,9 @@ class _Walk:
         changes = {"deleted_replica": None, **shown.changes}
         if changes.get("leader") is not None and "state" not in changes:
             changes["state"] = LED
+        if before is not None and before.leader is not None and before.leader == changes["deleted_replica"]:
+            # No line shows the leader since.
+            changes |= {"state": UNKNOWN, "leader": None, "isr": None}
         base = before or PartitionSpan(self._life, UNKNOWN, FIRST_SHOWN, BY_CONTROLLER, shown.time_us, shown.clock)
         if base.incarnation != self._life:
             base = PartitionSpan(self._life, UNKNOWN, CREATED, BY_CONTROLLER, shown.time_us, shown.clock)
@@ -384,12 +387,12 @@ def _reason(before: PartitionSpan | None, now: PartitionSpan) -> str:
         return TOPIC_DELETED
     if before is None or before.incarnation != now.incarnation:
         return CREATED if before is not None or _is_created(now) else FIRST_SHOWN
+    if now.deleted_replica is not None:
+        return REPLICA_DELETED
     if before.state == UNKNOWN and now.leader_epoch == before.leader_epoch:
         return FIRST_SHOWN
     if now.state != before.state or now.leader != before.leader:
         return {LEADERLESS: LEADER_LOST, LED: ELECTED}.get(now.state, NEW_EPOCH)
-    if now.deleted_replica is not None:
-        return REPLICA_DELETED
     moves = [bool(span.adding or span.removing) for span in (before, now)]
     if moves[0] != moves[1]:
         return REASSIGNMENT_ENDED if moves[0] else REASSIGNMENT_BEGAN

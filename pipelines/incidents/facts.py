@@ -33,6 +33,8 @@ _TIMEOUTS = {
     "removed": "zookeeper.session.timeout.ms",
     "replaced": "controller.quorum.fetch.timeout.ms",
 }
+#: Kinds of files of one logger: starts and ends of processes are not in them.
+_OF_LOGGERS = ("state-change", "controller", "kafka-request", "log-cleaner")
 
 
 @dataclass(frozen=True)
@@ -191,12 +193,14 @@ class Facts:
     @cached_property
     def _own_lines(self) -> dict[Node, OwnLines]:
         times: dict[Node, list[int]] = defaultdict(list)
+        whole = [row for row in self.files if row.get("excerpt") is None and row.get("kind") not in _OF_LOGGERS]
+        without_starts = {*map(node, self.files)} - {*map(node, whole)}
         for row in (*self.last_lines, *self.files):
             if row["broker_id"] is not None:
                 both = row.get("first_time"), row.get("last_time")
                 times[node(row)] += [time for time in both if time is not None]
         return {
-            of_node: OwnLines(min(known), max(known), self.is_excerpt(of_node))
+            of_node: OwnLines(min(known), max(known), self.is_excerpt(of_node), of_node not in without_starts)
             for of_node, known in times.items()
             if known
         }

@@ -334,12 +334,12 @@ def assignments() -> str:
 
 
 def last_states() -> str:
-    """Return the last state of each partition that has a leader then."""
+    """Return the last state of each partition that has a leader then, or one that no line shows."""
     return """
         SELECT cluster_id, topic, partition, leader, isr, replicas, begin_by_time FROM (
             SELECT *, row_number() OVER (PARTITION BY cluster_id, topic, partition ORDER BY position DESC) AS back
             FROM gold_partition_timeline
-        ) WHERE back = 1 AND state = 'led' ORDER BY cluster_id, topic, partition
+        ) WHERE back = 1 AND state IN ('led', 'unknown') ORDER BY cluster_id, topic, partition
     """
 
 

@@ -308,7 +308,8 @@ def build_history(
         deleted_us: instants of lines that show the topic deleted.
     """
     created_us = (row.time_us for row in states if row.from_state == NON_EXISTENT and row.succeeded)
-    lives = topic_lives(((row.role, row) for row in rows), records, created_us, deleted_us)
+    committed = [row for row in changes if row.role == COMMITTED]
+    lives = topic_lives(((row.role, row) for row in rows), records, created_us, deleted_us, committed)
     builder = _Builder(lives)
     for record in sorted(records, key=lambda row: row.offset):
         builder.record(record)
@@ -323,7 +324,6 @@ def build_history(
         if row.role in (COMMITTED, ASKED):
             builder.changed(row)
     epochs = tuple(builder.by_epoch[key] for key in sorted(builder.by_epoch))
-    committed = [row for row in changes if row.role == COMMITTED]
     return PartitionHistory(
         lives, epochs, _collect_states([*rows, *committed, *unseen, *states, *records], lives, kraft)
     )

@@ -26,6 +26,13 @@ class TopicLine(Protocol):
     def partition_epoch(self) -> int | None: ...
 
 
+class StateLine(TopicLine, Protocol):
+    """A line that shows a committed in-sync set."""
+
+    @property
+    def isr(self) -> tuple[int, ...] | None: ...
+
+
 AnyLine = TypeVar("AnyLine", bound=TopicLine)
 
 
@@ -51,6 +58,7 @@ def topic_lives(
     records: Iterable[TopicLine],
     created_us: Iterable[int],
     deleted_us: Iterable[int] = (),
+    committed: Iterable[StateLine] = (),
 ) -> TopicLives:
     """Return the incarnations of a topic, from the lines of one of its partitions.
 
@@ -63,6 +71,7 @@ def topic_lives(
         records: other lines that may name an id.
         created_us: instants at which a ZooKeeper controller created the partition.
         deleted_us: instants of lines that show the topic deleted. The next leader of epoch 0 is of a new topic.
+        committed: lines that show committed in-sync sets.
     """
     lines = list(roles)
     first_us: dict[str, int] = {}
@@ -74,9 +83,24 @@ def topic_lives(
         firsts_us = [line.time_us for role, line in lines if role == "leader_start" and line.leader_epoch == 0]
         for at_us in deleted_us:
             again_us += sorted(first_us for first_us in firsts_us if first_us > at_us)[:1]
+        again_us += _find_births(lines, committed)
         return TopicLives(tuple(sorted({*sorted(set(created_us))[1:], *again_us})))
     ids = sorted(first_us, key=lambda topic_id: (first_us[topic_id], topic_id))
     return TopicLives(tuple(first_us[topic_id] for topic_id in ids[1:]), {name: life for life, name in enumerate(ids)})
+
+
+def _find_births(roles: Iterable[tuple[str | None, TopicLine]], committed: Iterable[StateLine]) -> Iterator[int]:
+    """Yield when a partition was created again: after all in-sync replicas deleted it, its epoch is lower."""
+    gone = [line for role, line in roles if role == "stopped"]
+    states = sorted((line for line in committed if line.partition_epoch is not None), key=lambda line: line.time_us)
+    for at, state in enumerate(states):
+        deleted = {line.broker_id: line.time_us for line in gone if line.time_us >= state.time_us}
+        if not state.isr or not deleted.keys() >= {*state.isr}:
+            continue
+        gone_us = max(deleted[broker_id] for broker_id in state.isr)
+        after = next((line for line in states[at + 1 :] if line.time_us > gone_us), None)
+        if after is not None and (after.partition_epoch or 0) < (state.partition_epoch or 0):
+            yield after.time_us
 
 
 def find_fallbacks(lines: Iterable[tuple[str | None, AnyLine]]) -> Iterator[AnyLine]:

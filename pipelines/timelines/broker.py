@@ -311,11 +311,13 @@ class BrokerTimelines:
             and (until is None or span.time_us < until - CLOCKS_US)
             and (after is None or span.time_us < (after.begin_us or 0))
         ]
-        gaps = self._frozen(of_node, process, until, after)
+        # Without lines about starts, another process may have written the lines after a silence.
+        is_whole = self.shows_starts(of_node)
+        gaps = self._frozen(of_node, process, until, after) if is_whole else []
         for span in spans:
             gap = self._gap_of(of_node, span)
             is_new = gap is not None and gap not in gaps and self._can_be_frozen(of_node, gap)
-            if gap is not None and is_new and self._is_within(gap, process, until, after):
+            if is_whole and gap is not None and is_new and self._is_within(gap, process, until, after):
                 gaps.append(gap)
         for row in gaps:
             spans_here = [span for span in spans if self._gap_of(of_node, span) is row]
@@ -545,7 +547,12 @@ class BrokerTimelines:
         witness = away.state.witness("controller", "session")
         last = self._last_us(away.node)
         is_later = witness is not None and last is not None and last > witness.time_us + CLOCKS_US
-        return is_later and away.boot_us is None
+        return is_later and away.boot_us is None and self.shows_starts(away.node)
+
+    def shows_starts(self, of_node: Node) -> bool:
+        """Return True if lines of a node show that no other process wrote them since an earlier one."""
+        own = self._evidence.own_lines.get(of_node)
+        return own is None or own.shows_starts
 
     def last_line(self, away: Away) -> int | None:
         """Return the last line of a node before it was gone. None if no line before is here."""

@@ -31,6 +31,7 @@ class OwnLines(NamedTuple):
     first_us: int
     last_us: int
     is_excerpt: bool = False  #: Lines were left out, so that the absence of a line proves nothing.
+    shows_starts: bool = True  #: Lines about starts of processes are here, if there were any.
 
 
 @dataclass

@@ -128,7 +128,10 @@ def _ended(away: Away) -> str:
     state = away.state
     how = {"peers": "when its peers could no longer reach it", "controller": "when the controller noticed"}
     first = _first(away)
-    until = "its next start" if first is None else how.get(first.source, "when its exit was logged")
+    if first is not None:
+        until = how.get(first.source, "when its exit was logged")
+    else:
+        until = "its next start" if state.by_us == away.boot_us else "after which the controller had no sign of it"
     if state.after_us is None:
         noticed = state.witness("controller")
         at = clock(away.start_us) if noticed is None else f"{clock(noticed.time_us)}, when the controller noticed"
@@ -577,7 +580,7 @@ def _gone(facts: Facts, group: Sequence[Away]) -> LoggedIncident:
         shown = f"{their} last line before is of {clock(lines)}"
     elif any(away.has_lines for away in group):
         shown = f"{their} lines before are not here"
-    if any(facts.is_excerpt(away.node) for away in group):
+    if not all(facts.brokers.shows_starts(away.node) for away in group):
         shown = f"{their} lines here are an excerpt"
     return LoggedIncident(
         severity=MAJOR,

@@ -97,10 +97,13 @@ def _absence(facts: Facts, row: Row, last: Row | None) -> _Absence:
     """
     back_us, outside_us = row["back_time"], row["outside_time"] or row["left_time"]
     if back_us is not None:
-        is_whole = row["ended"] != "unseen" and back_us - outside_us <= _SPREAD_US
+        # Two clocks may differ so much that it is back before it left.
+        is_whole = row["ended"] != "unseen" and row["left_time"] <= back_us <= outside_us + _SPREAD_US
         return _Absence(row, back_us if is_whole else outside_us, is_whole)
     if last is None or facts.brokers.is_gone_since((row["cluster_id"], row["replica_id"]), row["left_time"]):
         return _Absence(row, None, True)
+    if last["leader"] is None:
+        return _Absence(row, outside_us, False)
     until_us = facts.brokers.shown_until((row["cluster_id"], last["leader"]), last["begin_by_time"])
     return _Absence(row, until_us, until_us is None)
 
@@ -199,7 +202,8 @@ def _outside_at_least(what: str, absences: Sequence[_Absence]) -> str:
     """Return when a replica was certainly outside, of absences whose ends no line shows."""
     lefts = [absence.window.start_us for absence in absences]
     until = min(absence.window.end_us or absence.window.start_us for absence in absences)
-    backs = [absence.row["back_time"] for absence in absences if absence.row["ended"] not in (None, "unseen")]
+    rows = [absence.row for absence in absences if absence.row["ended"] not in (None, "unseen")]
+    backs = [row["back_time"] for row in rows if row["back_time"] >= row["left_time"]]
     back = f"It was back by {clock(max(backs))}." if len(backs) == len(absences) else "No line shows when it was back."
     if until - max(lefts) <= _SPREAD_US:
         return f"was out of {what} {within(min(lefts), max(lefts))}. {back}"

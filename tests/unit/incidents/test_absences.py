@@ -50,6 +50,20 @@ def test_missing_states_hide_when_a_replica_was_back() -> None:
     assert shrunk.sentence.endswith("at 00:01:00. No line shows when it was back.")
 
 
+def test_clocks_that_differ_date_no_return() -> None:
+    """The absence of -30 s: the broker that leads as the replica is back has a clock that is behind."""
+    (shrunk,) = BY_NAME["isr_shrunk"].detect(_facts(_absence(0, 60, 30)))
+    assert shrunk.sentence.endswith("at 00:01:00. No line shows when it was back.")
+
+
+def test_a_last_epoch_whose_leader_no_line_names_ends_what_lines_show() -> None:
+    facts = _facts(_absence(0, 75, None))
+    facts.last_states[0].update(leader=None, isr=None)
+    (shrunk,) = BY_NAME["isr_shrunk"].detect(facts)
+    assert (shrunk.end_us, shrunk.severity) == (75 * SECOND, MINOR)
+    assert shrunk.sentence.endswith("from 00:01:00 to 00:01:15 at least. No line shows when it was back.")
+
+
 @pytest.mark.parametrize(("loggers", "is_open"), [({2: END}, True), ({1: END}, False)])
 def test_only_lines_of_the_last_leader_show_that_a_replica_was_not_back(loggers: dict[int, int], is_open: bool) -> None:
     (shrunk,) = BY_NAME["isr_shrunk"].detect(_facts(_absence(0, 60, None), loggers=loggers))

@@ -121,6 +121,16 @@ def test_peers_date_the_end_of_a_broker_that_writes_seldom(signature: Any) -> No
         assert "after 2 min at most" in died.sentence
 
 
+def test_a_session_timeout_dates_the_end_of_a_broker_that_writes_seldom() -> None:
+    """The controller noticed at 140 s, after 6 s of 9 s without a heartbeat at least. The next start is later."""
+    quiet = restarted(2, 100, 150, 160, share_before=0.2)
+    fenced = {**event(140, "broker_fenced", 1), "subject_broker_id": 2, "brokers": None, "controller_epoch": None}
+    timeout = {"key": "broker.session.timeout.ms", "value": "9000", "count": 1}
+    rows = merged(quiet, {"controller_events": [fenced], "configs": [{"cluster_id": "c", "broker_id": 1} | timeout]})
+    (died,) = detected("broker_died", **rows)
+    assert "00:01:40, its last line, and 00:02:14, after which the controller had no sign of it" in died.sentence
+
+
 def test_a_broker_that_writes_steadily_dates_its_own_end() -> None:
     rows = merged(restarted(2, 100, 218, 220), miss("leader_unreachable", 1, "2", 101, 210))
     (died,) = detected("broker_died", **rows)

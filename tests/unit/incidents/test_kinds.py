@@ -133,6 +133,15 @@ def test_a_broker_that_writes_rarely_neither_stalls_nor_ends_early() -> None:
     assert not said("logs_end_early", lines)
 
 
+@pytest.mark.parametrize(("kind", "count"), [("server", 1), ("other", 1), ("state-change", 0), ("controller", 0)])
+def test_a_file_without_lines_about_starts_shows_no_process_that_writes_again(kind: str, count: int) -> None:
+    file = {"cluster_id": "c", "broker_id": 2, "kind": kind, "excerpt": None, "kafka_version": None}
+    rows = dict.fromkeys(("path", "first_time", "last_time"))
+    for name in ("broker_stalled", "broker_fenced"):
+        example = EXAMPLES[name]
+        assert len(said(name, example.lines, **{**example.rows, "files": [file | rows]})) == count
+
+
 def test_the_absence_of_a_line_in_an_excerpt_proves_nothing() -> None:
     lines = EXAMPLES["logs_end_early"].lines
     excerpt = {"cluster_id": "c", "broker_id": 2, "kind": "server", "excerpt": "levels", "kafka_version": None}

@@ -39,8 +39,8 @@ def last(second: float, seconds_before: int = 2, broker_id: int = 2, first: floa
     return row | {"seconds_before": seconds_before, "file_id": "own", "byte_offset": 9}
 
 
-def own(first: float, until: float, is_excerpt: bool = False) -> dict[Any, OwnLines]:
-    return {NODE: OwnLines(int(first * S), int(until * S), is_excerpt)}
+def own(first: float, until: float, is_excerpt: bool = False, shows_starts: bool = True) -> dict[Any, OwnLines]:
+    return {NODE: OwnLines(int(first * S), int(until * S), is_excerpt, shows_starts)}
 
 
 def loss(first: float, until: float) -> dict[Any, list[Loss]]:
@@ -192,6 +192,15 @@ TABLE: dict[str, tuple[dict[str, Any], list[State]]] = {
     "rhythm: it froze": (
         {"silences": [gap(100, 108, is_steady=True)]},
         [RUNS, ("silent", 100, 102, "froze"), ("up", 108, 108, "returned")],
+    ),
+    "no lines about starts: another process may write the lines after a silence": (
+        {"silences": [gap(100, 108, is_steady=True)], "own_lines": own(0, 500, shows_starts=False)},
+        [RUNS],
+    ),
+    "no lines about starts: its session expired in a silence": (
+        {"lifecycle": [life(140, "zookeeper_expired"), life(141, "registered")], "silences": [gap(105, 139)]}
+        | {"own_lines": own(0, 500, shows_starts=False)},
+        [RUNS, ("silent", None, 140, "session_expired"), ("up", 141, 141, "returned")],
     ),
     "level: bursts at INFO are no silence": ({"silences": [gap(100, 108), gap(120, 150)]}, [RUNS]),
     "logs begin later than the node was gone": (
