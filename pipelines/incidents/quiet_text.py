@@ -48,5 +48,8 @@ def find_quiet(record: str) -> tuple[str, Message] | None:
 
 @cache
 def _sources() -> dict[str, str]:
-    """Return the class and method of each template, by id."""
-    return {template.id: template.source for template in (*SHARED, *TEMPLATES)}
+    """Return the class and method of each template by id, in all wordings."""
+    sources: dict[str, dict[str, None]] = {}
+    for template in (*SHARED, *TEMPLATES):
+        sources.setdefault(template.id, {})[template.source] = None
+    return {template_id: "; ".join(of_id) for template_id, of_id in sources.items()}

@@ -176,6 +176,11 @@ def test_a_line_below_warn_is_explained_by_what_is_read_from_it(
     assert said in explained["meaning"]
 
 
+def test_each_wording_of_a_text_has_its_source() -> None:
+    line = "[2026-11-20 15:33:21,101] INFO [Log partition=a-1, dir=/d] Truncating to offset 7 (kafka.log.Log)"
+    assert "Log.truncateTo, 1.1 and later; Log.truncateTo, up to 1.0" in " ".join(_run(line).split())
+
+
 def test_each_line_that_shows_an_incident_has_an_explanation() -> None:
     """Classes that are made up for a test are left out."""
     records = [line[2:] for example in EXAMPLES.values() for line in example.lines if candidates(line[3])]
