@@ -44,6 +44,8 @@ MEMBERS_MAX = 100_000
 _INNER_ZIP_BYTES_MAX = 1 << 26
 #: Names longer than a path can be, and other headers that tarfile would hold in memory.
 _HEADER_BYTES_MAX = 1 << 16
+#: Reads behind the end of an archive.
+_EMPTY_READS_MAX = 100
 #: What is lost before damage, at most: a read that fails gives nothing.
 _PIECE_BYTES = 1 << 14
 _HELD = (
@@ -206,6 +208,19 @@ def _label(path: str, name: str) -> str:
     return path + MEMBER + "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in plain)
 
 
+class _ArchiveFile(BlockFile):
+    """The content of an archive. A member that claims more than there is makes tarfile read behind the end."""
+
+    _empty_reads = 0
+
+    def read(self, size: int) -> bytes:
+        data = super().read(size)
+        self._empty_reads = 0 if data else self._empty_reads + 1
+        if self._empty_reads > _EMPTY_READS_MAX:
+            raise DamagedError(TRUNCATED)
+        return data
+
+
 def _inflated(file: Readable) -> BlockFile:
     """Return the content of a file, which may be compressed."""
     ahead = [file.read(COMPRESSED_BLOCK_BYTES)]
@@ -214,7 +229,7 @@ def _inflated(file: Readable) -> BlockFile:
     def read(size: int) -> bytes:
         return ahead.pop() if ahead else file.read(size)
 
-    return BlockFile(
+    return _ArchiveFile(
         inflate_all(codec, read, BLOCK_BYTES, CODECS_MAX) if codec else iter(lambda: read(BLOCK_BYTES), b"")
     )
 

@@ -215,17 +215,18 @@ def _cuts(array: str) -> Iterator[Rows]:
 def _closed(content: bytes) -> bytes:
     """Return the beginning of a document, ended behind its last whole value."""
     open_signs: list[bytes] = []
-    end, closers = 0, b""
+    end = depth = 0
     for match in _STRING_OR_SIGN.finditer(content):
         sign = match[0]
         if sign in (b"{", b"["):
             open_signs.append(b"}" if sign == b"{" else b"]")
         elif sign in (b"}", b"]") and open_signs:
             open_signs.pop()
-            end, closers = match.end(), b"".join(reversed(open_signs))
+            end, depth = match.end(), len(open_signs)
         elif sign == b",":
-            end, closers = match.start(), b"".join(reversed(open_signs))
-    return content[:end] + closers
+            end, depth = match.start(), len(open_signs)
+    # Only signs that open come behind the last whole value.
+    return content[:end] + b"".join(reversed(open_signs[:depth]))
 
 
 def _json(text: bytes) -> Any:

@@ -310,6 +310,17 @@ def test_corrupt_bundles(tmp_path: Path) -> None:
         assert "bundle" in str(why)
 
 
+@pytest.mark.parametrize("claimed", [1 << 40, (1 << 62) - 1])
+def test_a_member_that_claims_more_than_there_is_ends_its_archive(tmp_path: Path, claimed: int) -> None:
+    info = tarfile.TarInfo("server.log")
+    info.size = claimed
+    content = info.tobuf(tarfile.GNU_FORMAT) + SERVER
+    for name, packed in (("a.tar", content), ("a.tgz", gzip.compress(content))):
+        found = problems(tmp_path / name, packed)
+        assert found
+        assert None not in found.values()
+
+
 def test_bombs_are_not_read_to_their_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decompress, "RATIO_ASKED_BYTES", 1 << 22)
     zeros = 1 << 26

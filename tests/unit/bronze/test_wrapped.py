@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from datetime import UTC
 from functools import cache
 from pathlib import Path
+from time import process_time
 
 import pytest
 from hypothesis import assume, given
@@ -18,6 +20,7 @@ from highwater.pipelines.bronze.reader import STREAMS_MAX
 from highwater.pipelines.bronze.wrappers.recognise import layout_named
 from highwater.pipelines.bronze.wrappers.recognise import recognise as recognised
 from highwater.pipelines.bronze.wrappers.remarks import looked_into
+from highwater.pipelines.bronze.wrappers.rows import _closed
 from highwater.pipelines.kafka.raw_record import CONTINUATION as CONTINUED
 from highwater.pipelines.kafka.raw_record import FOREIGN, RawRecord
 from tests.examples import examples
@@ -319,3 +322,32 @@ def test_a_line_that_was_cut_while_it_was_written() -> None:
     pieces = wrapped(LINE, "cri", lambda line: [line[:30], line[30:]]).splitlines(True)
     (half,) = log_records([pieces[0]], layout_named(f"{STEPS['cri']} => {KAFKA}"), MIB)
     assert (half.problem, half.text) == ("half_line", LINE[:30])
+
+
+@given(st.text('[]{},"\\a ', max_size=40))
+@examples(200)
+def test_a_document_is_ended_behind_its_last_whole_value(text: str) -> None:
+    content = text.encode()
+    assert _closed(content) == _closed_slowly(content)
+
+
+def test_deep_documents_are_closed_in_linear_time() -> None:
+    started = process_time()
+    deep = b"[" * 50_000 + b"]" * 49_999
+    assert _closed(deep) == deep + b"]"
+    assert process_time() - started < 2
+
+
+def _closed_slowly(content: bytes) -> bytes:
+    """Return the text behind which every value is whole, with the signs that its beginning leaves open."""
+    opened, end, closers = b"", 0, b""
+    for match in re.finditer(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[][{},]', content):
+        sign = match[0]
+        if sign in b"[{":
+            opened += sign
+        elif sign == b",":
+            end, closers = match.start(), opened
+        elif sign in b"]}" and opened:
+            opened = opened[:-1]
+            end, closers = match.end(), opened
+    return content[:end] + closers[::-1].translate(bytes.maketrans(b"[{", b"]}"))
