@@ -19,9 +19,9 @@ from highwater_tasks import (
     SHARED,
     LakeOperator,
     NewLogs,
-    folder_param,
-    highwater,
-    number_param,
+    build_command,
+    make_folder_param,
+    make_number_param,
 )
 
 #: Verdicts: the report of a broken guarantee has been written all the same. The gate judges.
@@ -59,7 +59,7 @@ with DAG(
     # Not a cron string: that gives an empty data interval.
     schedule=CronDataIntervalTimetable("0 * * * *", timezone="UTC"),
     params={
-        "logs": folder_param("logs", "/var/log/kafka", "Folder of rotated logs, with a folder per broker."),
+        "logs": make_folder_param("logs", "/var/log/kafka", "Folder of rotated logs, with a folder per broker."),
         "lake": LAKE,
         "reports": REPORTS,
         "fail_on": Param(
@@ -75,21 +75,21 @@ with DAG(
             title="cluster",
             description="Report and gate are of this cluster only, where the lake has several; empty: of all.",
         ),
-        "wait_minutes": number_param(
+        "wait_minutes": make_number_param(
             "wait_minutes",
             0,
             0,
             50,
             "Wait so long after the interval for a file of logs that is newer than it; 0: begin at once.",
         ),
-        "lookback_hours": number_param(
+        "lookback_hours": make_number_param(
             "lookback_hours",
             1,
             0,
             168,
             "The gate judges so many hours before the interval, too: what files that came late show.",
         ),
-        "stale_after_hours": number_param(
+        "stale_after_hours": make_number_param(
             "stale_after_hours",
             0,
             0,
@@ -119,13 +119,13 @@ with DAG(
         doc_md=_DOC["new_logs"],
     )
 
-    def task(verb: str, *arguments: str, passing: tuple[int, ...] = (0,), **kwargs: Any) -> LakeOperator:
+    def make_task(verb: str, *arguments: str, passing: tuple[int, ...] = (0,), **kwargs: Any) -> LakeOperator:
         """Return the task of a verb, with arguments quoted for Bash."""
-        command = highwater(verb, *arguments, passing=passing)
+        command = build_command(verb, *arguments, passing=passing)
         env = interval | kwargs.pop("env", {})
         return LakeOperator(task_id=verb, doc_md=_DOC[verb], bash_command=command, env=env, **kwargs)
 
-    ingest = task(
+    ingest = make_task(
         "ingest",
         '"$HIGHWATER_LOGS"',
         lake,
@@ -133,10 +133,10 @@ with DAG(
         env={"HIGHWATER_LOGS": "{{ params.logs }}"},
         writes=("bronze",),
     )
-    parse = task("parse", lake, reads=("bronze",), writes=("silver",))
-    quality = task("quality", lake, reads=("silver",), writes=("quality",))
-    replay = task("replay", lake, outlets=list(GOLD_ASSETS.values()), reads=("silver",), writes=("gold",))
-    report = task(
+    parse = make_task("parse", lake, reads=("bronze",), writes=("silver",))
+    quality = make_task("quality", lake, reads=("silver",), writes=("quality",))
+    replay = make_task("replay", lake, outlets=list(GOLD_ASSETS.values()), reads=("silver",), writes=("gold",))
+    report = make_task(
         "report",
         lake,
         '--out "$HIGHWATER_OUT" --from "$HIGHWATER_FROM" --until "$HIGHWATER_UNTIL"',
@@ -145,7 +145,7 @@ with DAG(
         env=cluster | {"HIGHWATER_OUT": "{{ params.reports }}/{{ data_interval_start.strftime('%Y%m%dT%H%M') }}"},
         reads=("gold",),
     )
-    gate = task(
+    gate = make_task(
         "gate",
         lake,
         '--from "$HIGHWATER_FROM" --until "$HIGHWATER_UNTIL" --fail-on "$HIGHWATER_FAIL_ON" '

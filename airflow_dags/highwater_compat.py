@@ -6,7 +6,7 @@ try:
     from airflow.sdk import DAG, Asset, BaseSensorOperator, Context, CronDataIntervalTimetable, Param, chain
     from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-    def asset(name: str, uri: str, group: str) -> Asset:
+    def make_asset(name: str, uri: str, group: str) -> Asset:
         """Return an asset by its name."""
         return Asset(name=name, uri=uri, group=group)
 
@@ -20,7 +20,7 @@ except ImportError:  # Airflow 2.11
     from airflow.timetables.interval import CronDataIntervalTimetable
     from airflow.utils.context import Context
 
-    def asset(name: str, uri: str, group: str) -> Asset:
+    def make_asset(name: str, uri: str, group: str) -> Asset:
         """An asset is called a dataset there, and has no name but its URI."""
         return Asset(uri)
 
@@ -35,6 +35,6 @@ __all__ = [
     "Context",
     "CronDataIntervalTimetable",
     "Param",
-    "asset",
     "chain",
+    "make_asset",
 ]

@@ -53,7 +53,7 @@ class TableState(NamedTuple):
     run_id: str | None = None
 
 
-def table_state(table: Path) -> TableState:
+def read_state(table: Path) -> TableState:
     """State of the Delta table in a folder."""
     logged = {
         int(match[1]): path for path in (table / "_delta_log").glob("*.json") if (match := _COMMIT.fullmatch(path.name))
@@ -64,27 +64,27 @@ def table_state(table: Path) -> TableState:
     commits: list[list[dict[str, Any]]] = []
     for version in range(max(logged), -1, -1):
         if version not in logged:
-            return TableState(max(logged), _rows_of_checksum(table, max(logged)), run_id)
+            return TableState(max(logged), _read_checksum_rows(table, max(logged)), run_id)
         actions = [json.loads(line) for line in logged[version].read_text(encoding="utf-8").splitlines()]
         commits.append(actions)
-        info = _info(actions)
+        info = _find_info(actions)
         run_id = run_id or info.get("userMetadata")
-        if _replaces_everything(info):
+        if _is_full_overwrite(info):
             break
-    return TableState(max(logged), _rows(reversed(commits)), run_id)
+    return TableState(max(logged), _count_rows(reversed(commits)), run_id)
 
 
-def _info(actions: list[dict[str, Any]]) -> dict[str, Any]:
+def _find_info(actions: list[dict[str, Any]]) -> dict[str, Any]:
     return next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
 
 
-def _replaces_everything(info: dict[str, Any]) -> bool:
+def _is_full_overwrite(info: dict[str, Any]) -> bool:
     """Return whether an operation makes all earlier rows irrelevant."""
     how = info.get("operationParameters", {})
     return info.get("operation") == "WRITE" and how.get("mode") == "Overwrite" and "predicate" not in how
 
 
-def _rows(commits: Iterator[list[dict[str, Any]]]) -> int | None:
+def _count_rows(commits: Iterator[list[dict[str, Any]]]) -> int | None:
     """Return rows of the remaining files, without those that deletion vectors delete; None if a file has no count."""
     files: dict[str, int | None] = {}
     for actions in commits:
@@ -92,11 +92,11 @@ def _rows(commits: Iterator[list[dict[str, Any]]]) -> int | None:
         for removed in (action["remove"] for action in actions if "remove" in action):
             files.pop(removed["path"], None)
         for added in (action["add"] for action in actions if "add" in action):
-            files[added["path"]] = _records(added)
+            files[added["path"]] = _count_records(added)
     return _sum(files.values())
 
 
-def _rows_of_checksum(table: Path, version: int) -> int | None:
+def _read_checksum_rows(table: Path, version: int) -> int | None:
     """Return rows by Delta's checksum, which lists all files of a version unless there are thousands."""
     try:
         checksum = json.loads((table / "_delta_log" / f"{version:020}.crc").read_text(encoding="utf-8"))
@@ -105,10 +105,10 @@ def _rows_of_checksum(table: Path, version: int) -> int | None:
     files = checksum.get("allFiles")
     if files is None or len(files) != checksum["numFiles"]:
         return None
-    return _sum(map(_records, files))
+    return _sum(map(_count_records, files))
 
 
-def _records(added: dict[str, Any]) -> int | None:
+def _count_records(added: dict[str, Any]) -> int | None:
     records = json.loads(added.get("stats") or "{}").get("numRecords")
     gone = (added.get("deletionVector") or {}).get("cardinality", 0)
     return None if records is None else records - gone

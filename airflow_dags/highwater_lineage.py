@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from highwater_lake import table_state
+from highwater_lake import read_state
 
 #: Topics that assertions are made of; more are left out.
 TOPICS_MAX = 1000
@@ -32,14 +32,16 @@ def place(path: str) -> tuple[str, str]:
     return f"{_SCHEMES.get(parts.scheme, parts.scheme)}://{parts.netloc}", parts.path.lstrip("/") or "/"
 
 
-def tables(lake: str, layers: Iterable[str]) -> Iterator[tuple[str, Path]]:
+def list_tables(lake: str, layers: Iterable[str]) -> Iterator[tuple[str, Path]]:
     """Name and folder of the tables that some layers of a local lake have now."""
     for layer in layers:
         for log in sorted(Path(lake).glob(f"{layer}/*/_delta_log")):
             yield f"{layer}.{log.parent.name}", log.parent
 
 
-def lineage(reads: Iterable[str], writes: Iterable[str], lake: str, folders: Iterable[str], report: str | None) -> Any:
+def build_lineage(
+    reads: Iterable[str], writes: Iterable[str], lake: str, folders: Iterable[str], report: str | None
+) -> Any:
     """Return the lineage that the provider asks for.
 
     Args:
@@ -51,16 +53,18 @@ def lineage(reads: Iterable[str], writes: Iterable[str], lake: str, folders: Ite
     from openlineage.client.event_v2 import InputDataset, OutputDataset
     from openlineage.client.facet_v2 import dataset_version_dataset, output_statistics_output_dataset
 
-    def version(state: Any) -> dict[str, Any]:
+    def build_version(state: Any) -> dict[str, Any]:
         if state.version is None:
             return {}
         return {"version": dataset_version_dataset.DatasetVersionDatasetFacet(datasetVersion=str(state.version))}
 
     inputs = [InputDataset(*place(folder)) for folder in folders]
-    inputs += [InputDataset(*place(str(path)), facets=version(table_state(path))) for _, path in tables(lake, reads)]
+    inputs += [
+        InputDataset(*place(str(path)), facets=build_version(read_state(path))) for _, path in list_tables(lake, reads)
+    ]
     outputs = []
-    for _, path in tables(lake, writes):
-        state = table_state(path)
+    for _, path in list_tables(lake, writes):
+        state = read_state(path)
         rows = (
             {}
             if state.rows is None
@@ -70,15 +74,17 @@ def lineage(reads: Iterable[str], writes: Iterable[str], lake: str, folders: Ite
                 )
             }
         )
-        outputs.append(OutputDataset(*place(str(path)), facets=version(state), outputFacets=rows))
-    report_read = _report_in(report)
+        outputs.append(OutputDataset(*place(str(path)), facets=build_version(state), outputFacets=rows))
+    report_read = _read_report(report)
     if report_read is None:
         return OperatorLineage(inputs=inputs, outputs=outputs)
     outputs.append(OutputDataset(*place(report or "")))
-    return OperatorLineage(inputs=[*inputs, *_topics(report_read)], outputs=outputs, run_facets=_tests(report_read))
+    return OperatorLineage(
+        inputs=[*inputs, *_build_topics(report_read)], outputs=outputs, run_facets=_build_tests(report_read)
+    )
 
 
-def _report_in(folder: str | None) -> dict[str, Any] | None:
+def _read_report(folder: str | None) -> dict[str, Any] | None:
     if folder is None:
         return None
     try:
@@ -88,7 +94,7 @@ def _report_in(folder: str | None) -> dict[str, Any] | None:
     return loaded
 
 
-def _topics(report: Mapping[str, Any]) -> Iterator[Any]:
+def _build_topics(report: Mapping[str, Any]) -> Iterator[Any]:
     """Yield topics with assertions; none where the audit decides nothing."""
     from openlineage.client.event_v2 import InputDataset
     from openlineage.client.facet_v2 import data_quality_assertions_dataset as quality
@@ -127,7 +133,7 @@ def _topics(report: Mapping[str, Any]) -> Iterator[Any]:
         yield InputDataset(namespace, topic, inputFacets={"dataQualityAssertions": facet})
 
 
-def _tests(report: Mapping[str, Any]) -> dict[str, Any]:
+def _build_tests(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return every rule as a test of this run; a rule that these logs do not decide was skipped."""
     from openlineage.client.facet_v2 import test_run
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from airflow.providers.standard.operators.bash import BashOperator
 from highwater_compat import DAG, CronDataIntervalTimetable, Param
-from highwater_tasks import LAKE, REPORTS, SHARED, LakeOperator, highwater, number_param
+from highwater_tasks import LAKE, REPORTS, SHARED, LakeOperator, build_command, make_number_param
 
 #: Only folders that `highwater_audit` names: other things may lie beside them.
 _EXPIRE = """set -euo pipefail
@@ -27,7 +27,7 @@ with DAG(
     params={
         "lake": LAKE,
         "reports": REPORTS,
-        "retention_hours": number_param(
+        "retention_hours": make_number_param(
             "retention_hours", 168, 24, 720, "Files that no version younger than this needs are deleted."
         ),
         "keep": Param(
@@ -37,7 +37,7 @@ with DAG(
             title="keep",
             description="Days kept, as 90d; empty: all.",
         ),
-        "reports_days": number_param("reports_days", 90, 1, 36_500, "Reports older than this are deleted."),
+        "reports_days": make_number_param("reports_days", 90, 1, 36_500, "Reports older than this are deleted."),
     },
     **SHARED,
 ) as dag:
@@ -45,13 +45,13 @@ with DAG(
         task_id="expire",
         doc_md="Drops old days, if `keep` is set. **Failed (2):** another run has the lake: clear the task.",
         bash_command='[ -n "$HIGHWATER_KEEP" ] || exit 0\n'
-        + highwater("expire", '--lake "$HIGHWATER_LAKE"', '--keep "$HIGHWATER_KEEP"'),
+        + build_command("expire", '--lake "$HIGHWATER_LAKE"', '--keep "$HIGHWATER_KEEP"'),
         env={"HIGHWATER_KEEP": "{{ params.keep }}"},
     )
     maintain = LakeOperator(
         task_id="maintain",
         doc_md="Compacts, and removes files that no version in use needs. **Failed:** safe to clear at any time.",
-        bash_command=highwater(
+        bash_command=build_command(
             "maintain", '--lake "$HIGHWATER_LAKE"', '--retention-hours "$HIGHWATER_RETENTION_HOURS"'
         ),
         env={"HIGHWATER_RETENTION_HOURS": "{{ params.retention_hours }}"},

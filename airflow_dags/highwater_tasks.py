@@ -32,13 +32,13 @@ from highwater_compat import (
     BaseSensorOperator,
     Context,
     Param,
-    asset,
+    make_asset,
 )
-from highwater_lake import GOLD_TABLES, table_state
-from highwater_lineage import lineage
+from highwater_lake import GOLD_TABLES, read_state
+from highwater_lineage import build_lineage
 
 
-def on_failure(context: Context) -> None:
+def call_on_failure(context: Context) -> None:
     """Call what the deployment names, if it names anything."""
     module, _, function = os.environ.get("HIGHWATER_ON_FAILURE", "").partition(":")
     if module:
@@ -47,7 +47,7 @@ def on_failure(context: Context) -> None:
 
 DEFAULT_ARGS = {
     "owner": "highwater",
-    "on_failure_callback": on_failure,
+    "on_failure_callback": call_on_failure,
     "retries": 2,
     "retry_delay": timedelta(minutes=2),
     "retry_exponential_backoff": True,
@@ -58,16 +58,18 @@ if pool := os.environ.get("HIGHWATER_POOL"):
     # A lake has one writer: who waits for it is seen in the pool, rather than as a task that runs and waits.
     DEFAULT_ARGS["pool"] = pool
 
-GOLD_ASSETS = {name: asset(f"highwater.gold.{name}", f"x-highwater://gold/{name}", "highwater") for name in GOLD_TABLES}
+GOLD_ASSETS = {
+    name: make_asset(f"highwater.gold.{name}", f"x-highwater://gold/{name}", "highwater") for name in GOLD_TABLES
+}
 
 
-def folder_param(name: str, default: str, description: str) -> Param:
+def make_folder_param(name: str, default: str, description: str) -> Param:
     """Return a parameter for a folder; absolute, because a Bash task starts in a folder of its own."""
     value = os.environ.get(f"HIGHWATER_{name.upper()}", default)
     return Param(value, type="string", pattern=r"^/[^\x00\n]*$", title=name, description=description)
 
 
-def number_param(name: str, default: int, minimum: int, maximum: int, description: str) -> Param:
+def make_number_param(name: str, default: int, minimum: int, maximum: int, description: str) -> Param:
     """Return a parameter for a whole number within bounds."""
     bounds = {"minimum": minimum, "maximum": maximum}
     return Param(default, type="integer", title=name, description=description, **bounds)
@@ -81,8 +83,8 @@ SHARED = {
     "default_args": DEFAULT_ARGS,
     "tags": ["highwater"],
 }
-LAKE = folder_param("lake", "/var/lib/highwater/lake", "Folder of the Delta tables.")
-REPORTS = folder_param("reports", "/var/lib/highwater/reports", "Folder that gets one folder per interval.")
+LAKE = make_folder_param("lake", "/var/lib/highwater/lake", "Folder of the Delta tables.")
+REPORTS = make_folder_param("reports", "/var/lib/highwater/reports", "Folder that gets one folder per interval.")
 
 #: A parameter's value as it is; Bash sees it as a variable.
 #: The file that gets what a verb says.
@@ -100,7 +102,7 @@ _VERDICT_LINE = re.compile(r"(?:gate|verdict): (clean|violated|inconclusive)\b")
 _INCONCLUSIVE = "inconclusive"
 
 
-def highwater(*arguments: str, passing: Sequence[int] = (0,)) -> str:
+def build_command(*arguments: str, passing: Sequence[int] = (0,)) -> str:
     """Return the Bash command that runs a verb of highwater.
 
     Args:
@@ -124,31 +126,31 @@ def highwater(*arguments: str, passing: Sequence[int] = (0,)) -> str:
     return "\n".join(["set -euo pipefail", "code=0", *lines, f"case $code in {codes}) exit 0 ;; *) exit $code ;; esac"])
 
 
-def verdict(lines: Sequence[str]) -> str | None:
+def find_verdict(lines: Sequence[str]) -> str | None:
     """Return the verdict of a gate or a report, without the class in parentheses. None for other verbs."""
     match = next(filter(None, map(_VERDICT_LINE.match, lines)), None)
     return None if match is None else match[1]
 
 
-def worst(lines: Sequence[str]) -> str | None:
+def find_worst(lines: Sequence[str]) -> str | None:
     """Return the worst result of a gate: a broken guarantee, else what happened, else why nothing is decided."""
     starts = ("violated: ", "happened: ", "stale: ", "inconclusive: ")
     return next((line for start in starts for line in lines if line.startswith(start)), None)
 
 
-def summary(lines: Sequence[str]) -> str:
+def summarize(lines: Sequence[str]) -> str:
     """Return one line for the person who is called: verdict and worst finding, or the command's own error."""
-    parts = (verdict(lines), worst(lines))
+    parts = (find_verdict(lines), find_worst(lines))
     complaints = [line.removeprefix("highwater: ") for line in lines if line.startswith("highwater: ")]
     return "; ".join(part for part in parts if part) or (complaints[-1] if complaints else "")
 
 
-def _lines(file: Path) -> list[str]:
+def _read_lines(file: Path) -> list[str]:
     return file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
 
 
-def _push(context: Context, lines: Sequence[str]) -> None:
-    for key, value in (("verdict", verdict(lines)), ("worst", worst(lines))):
+def _publish(context: Context, lines: Sequence[str]) -> None:
+    for key, value in (("verdict", find_verdict(lines)), ("worst", find_worst(lines))):
         if value is not None:
             context["ti"].xcom_push(key=key, value=value)
 
@@ -197,19 +199,19 @@ class LakeOperator(BashOperator):
 
     def get_openlineage_facets_on_start(self) -> Any:
         """Return facets for Airflow's OpenLineage provider at the start of a task."""
-        return self._lineage(None)
+        return self._build_lineage(None)
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """As on start, with what the report says of topics."""
-        return self._lineage(self.env.get(_REPORT_VARIABLE))
+        return self._build_lineage(self.env.get(_REPORT_VARIABLE))
 
     def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
         """Return facets of a failed task, which wrote no report of its own."""
-        return self._lineage(None)
+        return self._build_lineage(None)
 
-    def _lineage(self, report: str | None) -> Any:
+    def _build_lineage(self, report: str | None) -> Any:
         logs = [self.env[_LOGS_VARIABLE]] if _LOGS_VARIABLE in self.env else []
-        return lineage(self.reads, self.writes, self.env[_LAKE_VARIABLE], logs, report)
+        return build_lineage(self.reads, self.writes, self.env[_LAKE_VARIABLE], logs, report)
 
     def execute(self, context: Context) -> Any:
         """Run the verb; its verdict and its worst finding are on XCom, and in the exception where it fails.
@@ -224,23 +226,23 @@ class LakeOperator(BashOperator):
             try:
                 result = super().execute(context)
             except AirflowException as error:
-                lines = _lines(file)
-                _push(context, lines)
+                lines = _read_lines(file)
+                _publish(context, lines)
                 match = _EXIT_CODE.search(str(error))
                 code = int(match[1]) if match else -1
-                problem = f"{self.task_id}: {summary(lines) or str(error)} (exit code {code})"
+                problem = f"{self.task_id}: {summarize(lines) or str(error)} (exit code {code})"
                 raise (AirflowFailException if code in _VERDICTS else AirflowException)(problem) from None
-            lines = _lines(file)
-            _push(context, lines)
+            lines = _read_lines(file)
+            _publish(context, lines)
             if self.doubts:
                 told = [context["ti"].xcom_pull(task_ids=task, key="verdict") for task in self.doubts]
-                if _INCONCLUSIVE in (verdict(lines), *told):
+                if _INCONCLUSIVE in (find_verdict(lines), *told):
                     of_others = "".join(f"; {task}: {said}" for task, said in zip(self.doubts, told, strict=True))
-                    raise AirflowSkipException(f"{self.task_id}: {summary(lines)}{of_others}")
+                    raise AirflowSkipException(f"{self.task_id}: {summarize(lines)}{of_others}")
         lake = Path(self.env[_LAKE_VARIABLE])
         for name, outlet in GOLD_ASSETS.items():
             if outlet in self.outlets:
-                state = table_state(lake / "gold" / name)
+                state = read_state(lake / "gold" / name)
                 context["outlet_events"][outlet].extra = {
                     "lake": str(lake),
                     "run_id": state.run_id,

@@ -30,7 +30,7 @@ from highwater.pipelines.report.printed import printed
 from highwater.pipelines.spark.session import build_session
 from highwater.pipelines.storage.place import Place, place_of
 from highwater.schemas.bronze import LOG_FILES
-from highwater.schemas.views import table_alias, views_over
+from highwater.schemas.views import list_views, make_alias
 from highwater.views import register
 
 PathLike = str | os.PathLike[str]
@@ -91,7 +91,7 @@ class Audit:
     def tables(self) -> list[str]:
         """Names of the views and tables, as SQL has them."""
         tables = tables_in(self.lake)
-        return [*(view.name for view in views_over(tables)), *map(table_alias, tables)]
+        return [*(view.name for view in list_views(tables)), *map(make_alias, tables)]
 
     def table(self, name: str) -> pa.Table:
         """Return the rows of a table (``gold.incidents`` or ``gold_incidents``) or of a view (``incidents``).
@@ -121,7 +121,7 @@ class Audit:
         return session.table(known)
 
     def _known(self, name: str) -> str:
-        known = table_alias(name)
+        known = make_alias(name)
         if known not in self.tables:
             raise InputError(self.lake, f"has no table or view {name!r}", "expected a name of `Audit.tables`")
         return known

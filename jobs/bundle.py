@@ -7,9 +7,9 @@ from functools import partial
 from highwater.jobs.exit_codes import ExitCode
 from highwater.jobs.steps import Run, open_lake, run_id_of, whole_report
 from highwater.pipelines.base.errors import InputError
-from highwater.pipelines.redact.known_names import pseudonyms
+from highwater.pipelines.redact.known_names import build_pseudonyms
 from highwater.pipelines.redact.text import Redactor
-from highwater.pipelines.redact.values import redacted, redacted_table
+from highwater.pipelines.redact.values import redact_report, redact_table
 from highwater.pipelines.report.bundle import write_bundle
 from highwater.pipelines.storage.store import store_of
 from highwater.schemas.audit import RULE_RESULTS
@@ -30,8 +30,8 @@ def bundle(run: Run) -> ExitCode:
         with run.console.stage("bundle"):
             report, redact = whole_report(run, lake, run_id_of(run, lake), (), None), None
             if run.redact_key is not None:
-                redactor = Redactor(pseudonyms(lake, run.redact_key))
-                report, redact = redacted(report, redactor), partial(redacted_table, redactor=redactor)
+                redactor = Redactor(build_pseudonyms(lake, run.redact_key))
+                report, redact = redact_report(report, redactor), partial(redact_table, redactor=redactor)
             window = run.time_from, run.time_until
             write_bundle(report, lake, run.out, *window, redact, run.cluster_id(lake))
     run.console.result(f"{run.out}: {store.size_bytes(run.out):,} bytes{', names replaced' if redact else ''}")

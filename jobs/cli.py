@@ -210,9 +210,9 @@ def gate(fail_on: str, only_new: bool, stale_after_hours: float | None, **given:
 def quality(docs: Place | None, release: tuple[str, ...], markdown: bool, **given: Any) -> ExitCode:
     """Check what was read; what was read wrongly goes into quarantine."""
     if markdown:
-        from highwater.pipelines.quality.document import suites_markdown
+        from highwater.pipelines.quality.document import build_suites_markdown
 
-        return _printed(suites_markdown())
+        return _printed(build_suites_markdown())
     from highwater.jobs import quality as verb
 
     return verb.quality(_run(**given), docs, release)
@@ -226,11 +226,11 @@ def quality(docs: Place | None, release: tuple[str, ...], markdown: bool, **give
 def tables(name: str | None, lake: Place, as_json: bool, markdown: bool) -> ExitCode:
     """List views and tables of the lake, or the columns of NAME, which is a view or a table."""
     if markdown:
-        from highwater.pipelines.lake.table_docs import tables_markdown
+        from highwater.pipelines.lake.table_docs import build_tables_markdown
         from highwater.schemas.catalog import TABLES
         from highwater.schemas.views import VIEWS
 
-        return _printed(tables_markdown(TABLES, VIEWS))
+        return _printed(build_tables_markdown(TABLES, VIEWS))
     from highwater.jobs.tables import show_tables
 
     return show_tables(RichConsole(), lake, name, as_json)
@@ -330,13 +330,13 @@ def expire(lake: Place, cluster: str | None, conf: Path | None, keep: str | None
 def metrics(out: Place, markdown: bool, dashboard: bool, **given: Any) -> ExitCode:
     """Write brokers' metrics, rebuilt from their logs, for Prometheus."""
     if dashboard:
-        from highwater.pipelines.metrics.live import dashboard as grafana
+        from highwater.pipelines.metrics.live import build_dashboard as grafana
 
         return _printed(grafana())
     if markdown:
-        from highwater.schemas.metrics import metrics_markdown
+        from highwater.schemas.metrics import build_metrics_markdown
 
-        return _printed(metrics_markdown())
+        return _printed(build_metrics_markdown())
     from highwater.jobs.metrics import export
     from highwater.jobs.question import Question
 
@@ -465,7 +465,7 @@ def _present(logs: Sequence[Place]) -> tuple[Place, ...]:
         store = store_of(place)
         if not store.is_there(place):
             raise InputError(place, "there is no such file or folder", "give the folder that holds the brokers' logs")
-        if not store.may_read(place):
+        if not store.can_read(place):
             raise InputError(place, "cannot be read", "check the permissions of it and of its folders")
     return tuple(logs)
 

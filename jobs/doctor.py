@@ -24,12 +24,12 @@ from highwater.pipelines.base.fingerprint import DISTRIBUTION
 from highwater.pipelines.base.jars import JARS_VARIABLE, find_delta_jars, find_delta_package, find_jars_dir
 from highwater.pipelines.base.java import describe_java_problem, describe_java_remedy, find_java, find_java_release
 from highwater.pipelines.spark import worker_daemon
-from highwater.pipelines.spark.import_path import shadows, worker_environment
+from highwater.pipelines.spark.import_path import build_worker_environment, find_shadows
 from highwater.pipelines.spark.session_settings import DRIVER_MEMORY
-from highwater.pipelines.storage.connectors import connector_jars
+from highwater.pipelines.storage.connectors import find_connector_jars
 from highwater.pipelines.storage.place import Place, Uri
 from highwater.pipelines.storage.store import store_of
-from highwater.pipelines.upkeep.upgrade import planned
+from highwater.pipelines.upkeep.upgrade import plan_upgrade
 
 SETUP = f"install {DISTRIBUTION} again (`pipx install`, `uv tool install`; in a checkout `make setup`)"
 
@@ -145,13 +145,13 @@ def _worker_python() -> list[CheckResult]:
     """Import what workers of a local session import, as they do, and name modules that hide others."""
     found = _import_as_worker()
     remedy = None if found.remedy is None else "rename it, or take its folder out of PYTHONPATH"
-    hiding = [f"{shadow.name} is {shadow.module}, which hides {shadow.hidden}" for shadow in shadows(sys.path)]
+    hiding = [f"{shadow.name} is {shadow.module}, which hides {shadow.hidden}" for shadow in find_shadows(sys.path)]
     return [found, *(CheckResult("import", state, remedy) for state in hiding)]
 
 
 def _import_as_worker() -> CheckResult:
     command = [sys.executable, "-c", f"import orjson, pandas, pyarrow, pyspark, {worker_daemon.__name__}"]
-    environment = {**os.environ, **worker_environment(os.environ, sys.path)}
+    environment = {**os.environ, **build_worker_environment(os.environ, sys.path)}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
     except (OSError, subprocess.SubprocessError) as error:
@@ -185,7 +185,7 @@ def _lake(lake: Place) -> list[CheckResult]:
 def _upgrade(lake: Place) -> list[CheckResult]:
     """Return the changes that the next writing verb makes in a lake of another version."""
     try:
-        return [CheckResult("upgrade", f"{what}: by the next run") for what in planned(lake)]
+        return [CheckResult("upgrade", f"{what}: by the next run") for what in plan_upgrade(lake)]
     except InputError as refused:
         return [CheckResult("upgrade", f"{refused.file} {refused.problem}", refused.remedy)]
     except OSError:
@@ -202,7 +202,7 @@ def _lake_in_store(lake: Uri) -> list[CheckResult]:
         remedy = "check its name, and the credentials and the endpoint in the environment (docs/operations.md)"
         findings.append(CheckResult("lake", f"{lake} cannot be written: {error.strerror}", remedy))
     try:
-        jars = connector_jars(lake, {})
+        jars = find_connector_jars(lake, {})
         findings.append(CheckResult("jars of the store", f"{len(jars)} for {lake.scheme}://"))
     except EnvironmentProblem as problem:
         findings.append(CheckResult("jars of the store", problem.problem, problem.remedy))

@@ -10,10 +10,10 @@ from highwater.pipelines.base.config import Config
 from highwater.pipelines.base.console import Console
 from highwater.pipelines.base.values import instant
 from highwater.pipelines.lake.contents import require_own
-from highwater.pipelines.lake.writer import writer_of
-from highwater.pipelines.storage.machine_faults import machine_faults
+from highwater.pipelines.lake.writer import hold_lake
+from highwater.pipelines.storage.machine_faults import translate_faults
 from highwater.pipelines.storage.place import Place
-from highwater.pipelines.upkeep.expiry import ExpiryPlan, counted, keep_of, plan_expiry
+from highwater.pipelines.upkeep.expiry import ExpiryPlan, count_rows, plan_expiry, resolve_keep
 from highwater.pipelines.upkeep.expiry import expire as drop_days
 from highwater.pipelines.upkeep.upgrade import require_up_to_date, upgrade
 
@@ -34,15 +34,15 @@ def expire(
         InputError: there is no lake, or no such cluster; or days cannot be dropped of any cluster without changing what
             is told of later ones.
     """
-    days, now = keep_of(keep, _by_layer(config)), datetime.now(UTC)
+    days, now = resolve_keep(keep, _by_layer(config)), datetime.now(UTC)
     tables_in(root)
     if dry_run:
         require_own(root)
         require_up_to_date(root)
         plan = plan_expiry(root, days, now, cluster)
-        _tell(console, plan, [] if plan is None else counted(root, plan), "would be")
+        _tell(console, plan, [] if plan is None else count_rows(root, plan), "would be")
         return ExitCode.CLEAN
-    with writer_of(root, "expire", config.session, console.note) as fence, machine_faults(root, []):
+    with hold_lake(root, "expire", config.session, console.note) as fence, translate_faults(root, []):
         for what in upgrade(root, fence):
             console.note(f"  {what}")
         plan = plan_expiry(root, days, now, cluster)

@@ -129,9 +129,9 @@ def explain_reading(console: Console, file: Place, config: IngestConfig) -> Exit
 
 def explain_flow(console: Console) -> ExitCode:
     """Print the stages of a run, first as a figure."""
-    from highwater.schemas.flow import described, figure
+    from highwater.schemas.flow import describe_steps, format_figure
 
-    console.result(figure())
+    console.result(format_figure())
     console.result("")
-    console.result(described())
+    console.result(describe_steps())
     return ExitCode.CLEAN

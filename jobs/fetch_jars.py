@@ -22,8 +22,8 @@ from highwater.pipelines.base.console import Console, RichConsole
 from highwater.pipelines.base.errors import EnvironmentProblem, HighwaterError
 from highwater.pipelines.base.jars import JARS_VARIABLE, find_jars_dir
 from highwater.pipelines.base.resources import find_conf_file
-from highwater.pipelines.spark.session import lacks_delta
-from highwater.pipelines.storage.unmade import unmade
+from highwater.pipelines.spark.session import is_delta_missing
+from highwater.pipelines.storage.unmade import undo_folders
 
 MIRROR_VARIABLE = "HIGHWATER_MAVEN"
 CENTRAL = "https://repo1.maven.org/maven2"
@@ -73,7 +73,7 @@ def fetch_missing(console: Console, session: SessionConfig) -> None:
     Raises:
         EnvironmentProblem: they cannot be fetched.
     """
-    if lacks_delta(session):
+    if is_delta_missing(session):
         fetch(console, DELTA)
 
 
@@ -93,7 +93,7 @@ def fetch(console: Console, folder: str) -> Path:
         return target
     repository = _repository()
     size_mb = sum(jar.size_bytes for jar in missing) / 1e6
-    with console.stage(f"fetch {len(missing)} jars, {size_mb:.0f} MB"), unmade(target):
+    with console.stage(f"fetch {len(missing)} jars, {size_mb:.0f} MB"), undo_folders(target):
         for jar in missing:
             try:
                 _download(f"{repository}/{jar.address}", jar)

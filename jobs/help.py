@@ -8,7 +8,7 @@ from typing import NoReturn
 import click
 
 from highwater.jobs.exit_codes import EXIT_CODES_HELP
-from highwater.schemas.package_data import toml
+from highwater.schemas.package_data import read_toml
 
 #: What `highwater` alone prints.
 FIRST_STEPS = """\
@@ -31,7 +31,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 
 #: Of each verb.
-EXAMPLES: dict[str, list[str]] = toml(__package__ or "", "examples.toml")
+EXAMPLES: dict[str, list[str]] = read_toml(__package__ or "", "examples.toml")
 
 
 class Verb(click.Command):

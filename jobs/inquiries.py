@@ -33,7 +33,7 @@ from highwater.pipelines.inquiry.render import format_cells, format_json, format
 from highwater.pipelines.inquiry.request import CANDIDATES_MAX, find_by_id, find_by_number, read_request
 from highwater.pipelines.inquiry.whatif import variants
 from highwater.pipelines.inquiry.write import read_writes
-from highwater.pipelines.lake.commits import versions_of_run
+from highwater.pipelines.lake.commits import find_run_versions
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report import small_tables
 from highwater.pipelines.report.assemble import incident_of
@@ -232,7 +232,7 @@ class Span(NamedTuple):
             InputError: there is no lake, or no such audit of it.
         """
         tables = tables_in(self.lake)
-        versions = None if self.run_id is None else versions_of_run(self.lake, tables, self.run_id)
+        versions = None if self.run_id is None else find_run_versions(self.lake, tables, self.run_id)
         return LakeReader(self.lake, tables, versions)
 
 

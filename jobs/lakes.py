@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.base.values import iso_utc
-from highwater.pipelines.lake.clusters import ClusterInstants, FileCluster, clusters_of
+from highwater.pipelines.lake.clusters import ClusterInstants, FileCluster, list_clusters
 from highwater.pipelines.lake.contents import find_tables
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.program import require_known_version
@@ -67,7 +67,7 @@ def only_cluster(lake: Lake, given: Set[str], note: Callable[[str], None]) -> st
     Raises:
         InputError: the logs are of several clusters, and the lake holds others.
     """
-    others = sorted(set(clusters_of(cluster_files(lake))) - given)
+    others = sorted(set(list_clusters(cluster_files(lake))) - given)
     if not given or not others:
         return None
     listed = ", ".join(others)

@@ -11,11 +11,11 @@ from highwater.pipelines.base.config import Config
 from highwater.pipelines.base.console import Console
 from highwater.pipelines.base.errors import ConfigError, InputError
 from highwater.pipelines.base.plain import byte_size
-from highwater.pipelines.lake.contents import contents_of, find_tables, odd_place, require_own
+from highwater.pipelines.lake.contents import find_tables, list_contents, refuse_odd_place, require_own
 from highwater.pipelines.lake.delta_commits import Fence, compact, remember_removed
 from highwater.pipelines.lake.delta_log import read_log
 from highwater.pipelines.lake.tables import require_declared
-from highwater.pipelines.lake.writer import writer_of
+from highwater.pipelines.lake.writer import hold_lake
 from highwater.pipelines.storage.place import Place, resolved
 from highwater.pipelines.storage.store import store_of
 from highwater.pipelines.upkeep.maintenance import (
@@ -72,7 +72,7 @@ def maintain(
         if not retention_hours and any(table.compact for table in due):
             console.note("  what compaction replaces is removed, too")
         return code
-    with writer_of(root, "maintain", config.session, console.note) as fence:
+    with hold_lake(root, "maintain", config.session, console.note) as fence:
         # What was due may have been looked after while this run waited.
         rows = []
         for table in _due(paths, retention_hours):
@@ -84,7 +84,7 @@ def maintain(
 
 def looked_after(root: Place) -> tuple[dict[str, Place], list[InputError]]:
     """Return tables that maintenance may write, by full name, and why others are left alone."""
-    refused: list[InputError] = [odd_place(root, *odd) for odd in contents_of(root).odd.items()]
+    refused: list[InputError] = [refuse_odd_place(root, *odd) for odd in list_contents(root).odd.items()]
     paths = {}
     for name, path in find_tables(root).items():
         try:

@@ -6,7 +6,7 @@ from highwater.jobs.exit_codes import ExitCode
 from highwater.jobs.question import Question
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.lake.reader import Rows
-from highwater.pipelines.metrics.export import openmetrics_lines
+from highwater.pipelines.metrics.export import export_openmetrics
 from highwater.pipelines.report.write import made_folder
 from highwater.pipelines.storage.place import Place, resolved
 from highwater.pipelines.storage.store import store_of
@@ -26,7 +26,7 @@ def export(question: Question, out: Place) -> ExitCode:
     """
     brokers, requests = (_rows(question, name) for name in ("broker_metrics", "request_metrics"))
     since_us, until_us = question.window
-    lines = list(openmetrics_lines(brokers, requests, since_us, until_us))
+    lines = list(export_openmetrics(brokers, requests, since_us, until_us))
     if len(lines) == 1:
         raise InputError(
             question.lake, "has no metrics of that time", "see what there is: select * from broker_metrics"

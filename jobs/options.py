@@ -90,9 +90,9 @@ def _schema(context: click.Context, option: click.Parameter, name: str | None) -
 def _with_named_others(context: click.Context, option: click.Parameter, lake: Place) -> Place:
     """Print foreign entries of the lake's folder, once per command."""
     from highwater.pipelines.base.console import RichConsole
-    from highwater.pipelines.lake.contents import contents_of, named_others
+    from highwater.pipelines.lake.contents import list_contents, name_others
 
-    if line := named_others(contents_of(lake)):
+    if line := name_others(list_contents(lake)):
         RichConsole().note(f"{lake}: {line}")
     return lake
 

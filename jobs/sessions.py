@@ -13,10 +13,10 @@ from highwater.jobs.fetch_jars import fetch_missing
 from highwater.pipelines.base.config import Config
 from highwater.pipelines.base.console import Console
 from highwater.pipelines.lake.cluster_probe import probe
-from highwater.pipelines.lake.views import query, register
+from highwater.pipelines.lake.views import register, run_query
 from highwater.pipelines.spark.session import build_session
 from highwater.pipelines.spark.session_settings import local_cores
-from highwater.pipelines.spark.spark_jobs import step
+from highwater.pipelines.spark.spark_jobs import name_jobs
 from highwater.pipelines.storage.place import Place
 
 
@@ -66,6 +66,6 @@ def by_spark(config: Config, console: Console, root: Place, statement: str) -> p
     Raises:
         InputError: the statement is not a query that Spark can answer.
     """
-    with spark_session(config, console, "sql", root) as spark, console.stage("query"), step(spark, "query"):
+    with spark_session(config, console, "sql", root) as spark, console.stage("query"), name_jobs(spark, "query"):
         register(spark, root, statement)
-        return query(spark, statement)
+        return run_query(spark, statement)

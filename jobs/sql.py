@@ -11,13 +11,13 @@ from highwater.pipelines.base.answers import format_columns, format_csv, format_
 from highwater.pipelines.base.config import Config
 from highwater.pipelines.base.console import Console
 from highwater.pipelines.base.errors import ForeignTable, InputError
-from highwater.pipelines.lake.duckdb_views import duckdb_script
+from highwater.pipelines.lake.duckdb_views import build_duckdb_script
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.lake.tables import require_readable
 from highwater.pipelines.report.write import cannot_hold
 from highwater.pipelines.storage.place import Place
 from highwater.pipelines.storage.store import store_of
-from highwater.schemas.views import table_alias, views_over
+from highwater.schemas.views import list_views, make_alias
 
 PARQUET = "parquet"
 _TEXTS = {"text": format_columns, "csv": format_csv, "json": format_json}
@@ -31,8 +31,8 @@ def show_names(console: Console, root: Place) -> ExitCode:
     console.table(
         ("name", "what"),
         [
-            *((view.name, view.comment) for view in views_over(tables)),
-            *((table_alias(name), f"table {name}") for name in tables),
+            *((view.name, view.comment) for view in list_views(tables)),
+            *((make_alias(name), f"table {name}") for name in tables),
         ],
     )
     return ExitCode.CLEAN
@@ -41,7 +41,7 @@ def show_names(console: Console, root: Place) -> ExitCode:
 def show_duckdb_views(console: Console, root: Place, registered: bool) -> ExitCode:
     """Print the statements that make the same views in DuckDB."""
     if registered:
-        console.result(duckdb_script(None).rstrip("\n"))
+        console.result(build_duckdb_script(None).rstrip("\n"))
         return ExitCode.CLEAN
     tables, code = {}, ExitCode.CLEAN
     for name, path in tables_in(root).items():
@@ -51,7 +51,7 @@ def show_duckdb_views(console: Console, root: Place, registered: bool) -> ExitCo
         except ForeignTable as problem:
             console.warn(f"left out: {problem}")
             code = ExitCode.USAGE
-    console.result(duckdb_script(tables).rstrip("\n"))
+    console.result(build_duckdb_script(tables).rstrip("\n"))
     return code
 
 

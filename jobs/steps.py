@@ -29,16 +29,16 @@ from highwater.pipelines.bronze.log_source import configured_folders, how_of
 from highwater.pipelines.bronze.quarantine import quarantined
 from highwater.pipelines.bronze.text_sizes import new_bytes, waiting_bytes
 from highwater.pipelines.gold import gold
-from highwater.pipelines.lake.catalog_tables import register_in, require_schema
-from highwater.pipelines.lake.clusters import cluster_named
-from highwater.pipelines.lake.contents import removed_if_unread
+from highwater.pipelines.lake.catalog_tables import register_tables, require_schema
+from highwater.pipelines.lake.clusters import find_cluster
+from highwater.pipelines.lake.contents import remove_if_unread
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.tables import make_lake
-from highwater.pipelines.lake.writer import writer_of
+from highwater.pipelines.lake.writer import hold_lake
 from highwater.pipelines.quality.stage import check
-from highwater.pipelines.redact.known_names import pseudonyms
+from highwater.pipelines.redact.known_names import build_pseudonyms
 from highwater.pipelines.redact.text import Redactor
-from highwater.pipelines.redact.values import redacted
+from highwater.pipelines.redact.values import redact_report
 from highwater.pipelines.report import first_words
 from highwater.pipelines.report.collect import collect_report
 from highwater.pipelines.report.collect_detail import collect_detail
@@ -47,11 +47,11 @@ from highwater.pipelines.report.printed import printed
 from highwater.pipelines.report.write import made_folder, write_report
 from highwater.pipelines.rules.holes_stage import unread
 from highwater.pipelines.silver.parse import parse as parse_lines
-from highwater.pipelines.spark.session import scratch_folders
-from highwater.pipelines.spark.spark_jobs import step
-from highwater.pipelines.storage.machine_faults import machine_faults
+from highwater.pipelines.spark.session import list_scratch_folders
+from highwater.pipelines.spark.spark_jobs import name_jobs
+from highwater.pipelines.storage.machine_faults import translate_faults
 from highwater.pipelines.storage.place import Place
-from highwater.pipelines.storage.unmade import unmade
+from highwater.pipelines.storage.unmade import undo_folders
 from highwater.pipelines.upkeep.upgrade import note_version, require_up_to_date, upgrade
 from highwater.schemas.audit import RULE_RESULTS
 from highwater.schemas.catalog import TABLES
@@ -86,7 +86,7 @@ class Run:
         Raises:
             InputError: it has none of this name.
         """
-        return None if self.cluster is None else cluster_named(self.lake, cluster_files(lake), self.cluster)
+        return None if self.cluster is None else find_cluster(self.lake, cluster_files(lake), self.cluster)
 
 
 def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
@@ -229,17 +229,17 @@ def open_lake(
         files = discover(logs, ingest.include, ingest.exclude).files
     else:
         tables_in(run.lake)
-    faults = machine_faults(run.lake, scratch_folders(run.config.session))
+    faults = translate_faults(run.lake, list_scratch_folders(run.config.session))
     if logs is None and not writes:
         with faults:
             require_up_to_date(run.lake)
             yield Lake(None, run.lake)
         return
-    with unmade(run.lake):
+    with undo_folders(run.lake):
         make_lake(run.lake)
         with (
-            writer_of(run.lake, verb, run.config.session, run.console.note) as fence,
-            removed_if_unread(run.lake),
+            hold_lake(run.lake, verb, run.config.session, run.console.note) as fence,
+            remove_if_unread(run.lake),
             faults,
         ):
             for what in upgrade(run.lake, fence):
@@ -260,14 +260,14 @@ def open_lake(
                 note_version(run.lake)
                 if run.catalog is not None:
                     with stage(run, lake, "catalog"):
-                        names = register_in(spark, run.lake, run.catalog)
+                        names = register_tables(spark, run.lake, run.catalog)
                     run.console.note(f"  {len(names)} tables and views in {run.catalog}")
 
 
 @contextmanager
 def stage(run: Run, lake: Lake, name: str) -> Iterator[None]:
     """Yield a step of the work, shown here and in Spark's UI."""
-    with run.console.stage(name), step(lake.spark, name) if lake.has_spark else nullcontext():
+    with run.console.stage(name), name_jobs(lake.spark, name) if lake.has_spark else nullcontext():
         yield
 
 
@@ -366,7 +366,7 @@ def _replay(run: Run, lake: Lake) -> str:
         run.console.note("  nothing new: the gold tables are up to date")
         return run_id
     with stage(run, lake, "replay"):
-        starts = gold.refresh(lake, run.config, run_id, gold.inputs_of(lake, run.config))
+        starts = gold.refresh(lake, run.config, run_id, gold.compute_inputs(lake, run.config))
     several = len({cluster_id for cluster_id, _ in starts}) > 1
     for (cluster_id, broker_id), start in sorted(starts.items()):
         of_cluster = f" of cluster {cluster_id}" if several else ""
@@ -380,7 +380,7 @@ def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str
             return _collect(run, lake, run_id, problems)
         report = whole_report(run, lake, run_id, problems, started)
         if run.redact_key is not None:
-            report = redacted(report, Redactor(pseudonyms(lake, run.redact_key)))
+            report = redact_report(report, Redactor(build_pseudonyms(lake, run.redact_key)))
         files = write_report(report, run.out)
     # Formats for programs are in UTC.
     show = run.console.prose if run.form in ("text", "pager") else run.console.result
@@ -424,4 +424,4 @@ def _collect(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, st
 
 def run_id_of(run: Run, lake: Lake) -> str:
     """Return the id of the audit that the lake's files, this configuration and this code make."""
-    return fingerprint.run_id(gold.inputs_of(lake, run.config), run.config.rules_hash)
+    return fingerprint.run_id(gold.compute_inputs(lake, run.config), run.config.rules_hash)

@@ -14,11 +14,11 @@ from highwater.pipelines.base.console import Console
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.base.plain import byte_size
 from highwater.pipelines.base.values import instant, iso_utc
-from highwater.pipelines.lake.commits import commits_back
-from highwater.pipelines.lake.delta_log import read_log, type_name
+from highwater.pipelines.lake.commits import read_commits
+from highwater.pipelines.lake.delta_log import format_type, read_log
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.storage.place import Place
-from highwater.schemas.views import ViewSpec, table_alias, views_over
+from highwater.schemas.views import ViewSpec, list_views, make_alias
 
 #: Layers that are no one's business but the engine's.
 _INTERNAL = ("state.",)
@@ -42,8 +42,8 @@ def show_tables(console: Console, root: Place, name: str | None, as_json: bool) 
     if name is None:
         _list_tables(console, paths, as_json)
         return ExitCode.CLEAN
-    chosen = [full_name for full_name in paths if name in (full_name, table_alias(full_name), full_name.split(".")[1])]
-    views = [view for view in views_over(paths) if view.name == name]
+    chosen = [full_name for full_name in paths if name in (full_name, make_alias(full_name), full_name.split(".")[1])]
+    views = [view for view in list_views(paths) if view.name == name]
     if not chosen and not views:
         raise _unknown(root, name, paths)
     for view in views:
@@ -54,9 +54,9 @@ def show_tables(console: Console, root: Place, name: str | None, as_json: bool) 
 
 
 def _unknown(root: Place, name: str, paths: Mapping[str, Place]) -> InputError:
-    names = [view.name for view in views_over(paths)]
+    names = [view.name for view in list_views(paths)]
     for full_name in paths:
-        names += [full_name, table_alias(full_name), full_name.split(".")[1]]
+        names += [full_name, make_alias(full_name), full_name.split(".")[1]]
     near = get_close_matches(name, names, 3, 0.5)
     guess = f"did you mean {' or '.join(near)}? " if near else ""
     return InputError(root, f"holds no table or view {name}", f"{guess}see `highwater tables` for all")
@@ -68,7 +68,7 @@ def _list_tables(console: Console, paths: Mapping[str, Place], as_json: bool) ->
         console.result(orjson.dumps(tables, option=orjson.OPT_INDENT_2).decode())
         return
     console.result("Views, what people ask (columns: `highwater tables NAME`; rows: `highwater sql`)")
-    console.table(("view", "a row is"), [(view.name, _one_row(view.comment)) for view in views_over(paths)])
+    console.table(("view", "a row is"), [(view.name, _one_row(view.comment)) for view in list_views(paths)])
     internal = [table for table in tables if table["table"].startswith(_INTERNAL)]
     console.result('Tables: in SQL with "_" for "."')
     _list_sizes(console, [table for table in tables if table not in internal])
@@ -78,7 +78,7 @@ def _list_tables(console: Console, paths: Mapping[str, Place], as_json: bool) ->
 
 
 def _table(name: str, path: Place) -> dict[str, Any]:
-    log, commits = read_log(path), commits_back(path)
+    log, commits = read_log(path), read_commits(path)
     last = next(commits)
     stamps = (commit.stamp for commit in (last, *commits) if commit.stamp is not None)
     return {
@@ -111,7 +111,7 @@ def _one_row(comment: str) -> str:
 
 
 def _list_view(console: Console, reader: LakeReader, view: ViewSpec, as_json: bool) -> None:
-    columns = reader.view_columns(view)
+    columns = reader.list_view_columns(view)
     if as_json:
         described = [{"column": name, "type": type_} for name, type_ in columns]
         answer = {"view": view.name, "comment": view.comment, "reads": view.reads, "columns": described}
@@ -168,7 +168,7 @@ def _list_columns(console: Console, full_name: str, path: Place, as_json: bool) 
     columns = [
         {
             "column": field["name"],
-            "type": type_name(field["type"]),
+            "type": format_type(field["type"]),
             "nullable": field["nullable"],
             "comment": field["metadata"].get("comment", ""),
         }

@@ -26,7 +26,7 @@ from highwater.pipelines.base.errors import HighwaterError, InputError
 from highwater.pipelines.base.plain import number
 from highwater.pipelines.bronze.discover import discover
 from highwater.pipelines.bronze.text_sizes import new_bytes
-from highwater.pipelines.metrics.live import exposition
+from highwater.pipelines.metrics.live import format_exposition
 from highwater.pipelines.report.happened import ALSO_LOGGED, account_of
 from highwater.pipelines.report.model import Incident, Report
 from highwater.pipelines.storage.place import Place
@@ -131,7 +131,7 @@ def _round(
         _remind(report, states, recipients, console)
     store_of(quiet.out).replace(quiet.out / TOLD, orjson.dumps(states, option=orjson.OPT_INDENT_2))
     if recipients.metrics is not None:
-        text = exposition(report, datetime.now(UTC).timestamp(), time.monotonic() - begun)
+        text = format_exposition(report, datetime.now(UTC).timestamp(), time.monotonic() - begun)
         store_of(recipients.metrics).replace(recipients.metrics, text.encode())
     return states
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from highwater.schemas.table import table
+from highwater.schemas.table import load_table
 
-VIOLATIONS = table("gold.violations")
-EVIDENCE = table("gold.evidence")
-RULE_RESULTS = table("gold.rule_results")
+VIOLATIONS = load_table("gold.violations")
+EVIDENCE = load_table("gold.evidence")
+RULE_RESULTS = load_table("gold.rule_results")
 
 TABLES = (VIOLATIONS, EVIDENCE, RULE_RESULTS)

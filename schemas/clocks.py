@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from highwater.schemas.table import table
+from highwater.schemas.table import load_table
 
-CLOCK_BOUNDS = table("gold.clock_bounds")
+CLOCK_BOUNDS = load_table("gold.clock_bounds")
 
 TABLES = (CLOCK_BOUNDS,)

@@ -103,6 +103,6 @@ class Event(NamedTuple):
     stable_offset: Long | None = None  #: last stable offset in the answer (replicated)
 
 
-def connection_of(chain: str | None) -> str:
+def parse_connection(chain: str | None) -> str:
     """Of a chain, which also begins again where a line is missing."""
     return (chain or "").rpartition("#")[0]

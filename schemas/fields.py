@@ -15,24 +15,25 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 _NAMES: dict[Any, str] = {str: "string", bool: "boolean", float: "double"}
 
 
-def spark_types(event: type[tuple[Any, ...]]) -> dict[str, str]:
+def map_spark_types(event: type[tuple[Any, ...]]) -> dict[str, str]:
     """Return names of Spark's types by field, in their order; a tuple within it gives its own fields."""
     types: dict[str, str] = {}
-    for name, hint in _hints(event).items():
-        types |= spark_types(hint) if hasattr(hint, "_fields") else {name: _name(hint)}
+    for name, hint in _get_hints(event).items():
+        types |= map_spark_types(hint) if hasattr(hint, "_fields") else {name: _name(hint)}
     return types
 
 
-def row_of(event: type[Row], values: Mapping[str, Any]) -> Row:
+def build_row(event: type[Row], values: Mapping[str, Any]) -> Row:
     """Return a named tuple of the values under its field names, None where one is missing; of a list a tuple."""
     parts = (
-        row_of(hint, values) if hasattr(hint, "_fields") else values.get(name) for name, hint in _hints(event).items()
+        build_row(hint, values) if hasattr(hint, "_fields") else values.get(name)
+        for name, hint in _get_hints(event).items()
     )
     return event._make(tuple(part) if isinstance(part, list) else part for part in parts)  # type: ignore[attr-defined,no-any-return]
 
 
 @cache
-def _hints(event: type[tuple[Any, ...]]) -> dict[str, Any]:
+def _get_hints(event: type[tuple[Any, ...]]) -> dict[str, Any]:
     return get_type_hints(event, include_extras=True)
 
 

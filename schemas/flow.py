@@ -16,7 +16,7 @@ from itertools import groupby, zip_longest
 from textwrap import wrap
 
 from highwater.schemas.catalog import BY_FULL_NAME
-from highwater.schemas.package_data import toml
+from highwater.schemas.package_data import read_toml
 from highwater.schemas.silver import TABLES as PARSED
 from highwater.schemas.table import TableSpec
 
@@ -63,13 +63,13 @@ class FlowStep:
 _SILVER = " ".join(spec.full_name for spec in PARSED)
 
 
-def _steps() -> Iterator[FlowStep]:
-    for name, given in toml(__package__ or "", "flow.toml").items():
+def _read_steps() -> Iterator[FlowStep]:
+    for name, given in read_toml(__package__ or "", "flow.toml").items():
         yield FlowStep(name=name, **{field: text.replace("silver.*", _SILVER) for field, text in given.items()})
 
 
 #: In the order in which a run takes them.
-STEPS = tuple(_steps())
+STEPS = tuple(_read_steps())
 _BY_NAME = {step.name: step for step in STEPS}
 #: Tables that no step gives, and who keeps each: they are about the lake, and not about what is in the logs.
 OF_THE_LAKE = {
@@ -88,7 +88,7 @@ def key(name: str) -> tuple[str, ...]:
 _HEADS = ("step", "takes of", "by", "tables")
 
 
-def described() -> str:
+def describe_steps() -> str:
     """Return the steps as text: what each reads, its key, its worker, what it writes."""
     lines = []
     for verb, of_verb in groupby(STEPS, key=lambda step: step.verb):
@@ -96,18 +96,18 @@ def described() -> str:
         for step in of_verb:
             lines.append(f"  {step.name}: {step.says}")
             parts = {
-                "reads": ", ".join(_short(step.sources)) or "files",
+                "reads": ", ".join(_shorten_names(step.sources)) or "files",
                 "by": ", ".join(step.key),
                 "stage": _place(step.stage),
                 "worker": _place(step.worker),
-                "gives": ", ".join(_short(step.results)) or "what the steps behind it are told",
+                "gives": ", ".join(_shorten_names(step.results)) or "what the steps behind it are told",
             }
             lines += [f"    {label:8}{text}" for label, text in parts.items() if text]
             lines.append("")
     return "\n".join(lines).rstrip()
 
 
-def figure() -> str:
+def format_figure() -> str:
     """Return the steps as a figure: the inputs of each, the key of its fold, and its tables."""
     widths = (13, 42, 25, 48)
     lines = ["".join(f"{head:{width}}" for head, width in zip(_HEADS, widths, strict=True)).rstrip()]
@@ -122,7 +122,7 @@ def figure() -> str:
     return "\n".join(lines)
 
 
-def _short(names: tuple[str, ...]) -> list[str]:
+def _shorten_names(names: tuple[str, ...]) -> list[str]:
     """Return names, with all tables of silver that parsing writes as one word."""
     others = [name for name in names if name not in _SILVER.split()]
     whole = set(_SILVER.split()) <= set(names)

@@ -6,20 +6,20 @@ say of a request is found again in silver by broker, connection, correlation id 
 
 from __future__ import annotations
 
-from highwater.schemas.table import table
+from highwater.schemas.table import load_table
 
 #: Classes of `DELAYED_OPERATIONS.class` (design section 4).
 CLASSES = ("explained", "jitter", "late", "unobservable", "contradicted")
 
-DELAYED_OPERATIONS = table("gold.delayed_operations")
-REQUEST_PHASES = table("gold.request_phases")
-REPLICA_BLAME = table("gold.replica_blame")
+DELAYED_OPERATIONS = load_table("gold.delayed_operations")
+REQUEST_PHASES = load_table("gold.request_phases")
+REPLICA_BLAME = load_table("gold.replica_blame")
 
 #: Of `COVERAGE.outcome`.
 MISSING = "missing"
 
-COVERAGE = table("gold.coverage")
-HOLES = table("gold.holes")
-RUNS = table("gold.runs")
+COVERAGE = load_table("gold.coverage")
+HOLES = load_table("gold.holes")
+RUNS = load_table("gold.runs")
 
 TABLES = (DELAYED_OPERATIONS, REQUEST_PHASES, REPLICA_BLAME, COVERAGE, HOLES, RUNS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from highwater.schemas.table import table
+from highwater.schemas.table import load_table
 
 #: Values of `INCIDENTS.severity`, the worst first, and what they mean.
 SEVERITY_MEANINGS = {
@@ -13,7 +13,7 @@ SEVERITY_MEANINGS = {
 }
 SEVERITIES = tuple(SEVERITY_MEANINGS)
 
-INCIDENTS = table("gold.incidents")
-INCIDENT_LINES = table("gold.incident_lines")
+INCIDENTS = load_table("gold.incidents")
+INCIDENT_LINES = load_table("gold.incident_lines")
 
 TABLES = (INCIDENTS, INCIDENT_LINES)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from highwater.schemas.table import table
+from highwater.schemas.table import load_table
 
-ISR_TIMELINE = table("gold.isr_timeline")
+ISR_TIMELINE = load_table("gold.isr_timeline")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from highwater.schemas.package_data import toml
+from highwater.schemas.package_data import read_toml
 
 # Values of `Metric.kind`.
 GAUGE: Final = "gauge"
@@ -37,7 +37,7 @@ class Metric(NamedTuple):
 
 _BY_VIEW: Final = {
     view: tuple(Metric(**given) for given in metrics)
-    for view, metrics in toml(__package__ or "", "metrics.toml").items()
+    for view, metrics in read_toml(__package__ or "", "metrics.toml").items()
 }
 BROKER_METRICS: Final = _BY_VIEW["broker"]
 #: By kind of request.
@@ -45,7 +45,7 @@ BROKER_METRICS: Final = _BY_VIEW["broker"]
 REQUEST_TIMES: Final = _BY_VIEW["request_times"]
 
 
-def metrics_markdown() -> str:
+def build_metrics_markdown() -> str:
     """Return a row per metric: its JMX name, where Kafka keeps it, and from what it is rebuilt."""
     lines = ["| MBean | kind | kept by | rebuilt from |", "|---|---|---|---|"]
     for metric in (*BROKER_METRICS, REQUESTS, *REQUEST_TIMES):

@@ -9,25 +9,25 @@ from importlib.resources import files
 from typing import Any
 
 
-def toml(package: str, file: str) -> dict[str, Any]:
+def read_toml(package: str, file: str) -> dict[str, Any]:
     """Return the declarations of a file."""
     return tomllib.loads((files(package) / file).read_text(encoding="utf-8"))
 
 
-def sections(package: str, file: str, kind: str) -> Iterator[tuple[str, str]]:
+def read_sections(package: str, file: str, kind: str) -> Iterator[tuple[str, str]]:
     """Yield name and text of the sections of a file. A section follows the line ``-- KIND NAME``."""
     text = (files(package) / file).read_text(encoding="utf-8")
     _, *parts = re.split(rf"^-- {kind} (\w+)\n", text, flags=re.MULTILINE)
     yield from zip(parts[::2], parts[1::2], strict=True)
 
 
-def queries(package: str, file: str, **values: object) -> dict[str, str]:
+def read_queries(package: str, file: str, **values: object) -> dict[str, str]:
     """Return the queries of a file, by name.
 
     Args:
         values: replace ``{name}`` in the queries.
     """
-    named = dict(sections(package, file, "query"))
+    named = dict(read_sections(package, file, "query"))
     for value_name, value in values.items():
         named = {name: text.replace(f"{{{value_name}}}", str(value)) for name, text in named.items()}
     return named

@@ -5,9 +5,9 @@ Gold is what an audit answers, and is written again by each; these tables are a 
 
 from __future__ import annotations
 
-from highwater.schemas.table import table
+from highwater.schemas.table import load_table
 
-QUALITY_RESULTS = table("quality.results")
-QUARANTINED_FILES = table("quality.quarantined_files")
+QUALITY_RESULTS = load_table("quality.results")
+QUARANTINED_FILES = load_table("quality.quarantined_files")
 
 TABLES = (QUALITY_RESULTS, QUARANTINED_FILES)

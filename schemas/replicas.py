@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from highwater.schemas.fields import Int, Long
-from highwater.schemas.table import table
+from highwater.schemas.table import load_table
 
 # Kinds of event. Leadership, as the broker logs it of itself:
 STARTING: Final = "starting"
@@ -98,7 +98,7 @@ class ReplicaEvent(NamedTuple):
     traced_end_offset_us: Long | None = None  #: times of those lines
 
 
-REPLICA_TRUNCATIONS = table("gold.replica_truncations")
-FETCHER_TIMELINE = table("gold.fetcher_timeline")
+REPLICA_TRUNCATIONS = load_table("gold.replica_truncations")
+FETCHER_TIMELINE = load_table("gold.fetcher_timeline")
 
 TABLES = (REPLICA_TRUNCATIONS, FETCHER_TIMELINE)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from highwater.schemas.table import table
+from highwater.schemas.table import load_table
 
-SHARE_OPERATIONS = table("gold.share_operations")
+SHARE_OPERATIONS = load_table("gold.share_operations")
 
 TABLES = (SHARE_OPERATIONS,)

@@ -6,7 +6,7 @@ before a file that came late, and SQL reads it.
 
 from __future__ import annotations
 
-from highwater.schemas.table import table
+from highwater.schemas.table import load_table
 
 # Values of `FOLDS.kind`.
 PARTITION = "partition"
@@ -17,12 +17,12 @@ WATCH = "watch"
 WAKE = "wake"
 OUTCOME = "outcome"
 
-FOLDS = table("state.folds")
-AUDITED = table("state.audited")
-RUNS = table("state.runs")
-EXPIRIES = table("state.expiries")
-UPGRADES = table("state.upgrades")
-INVENTORY = table("state.inventory")
-DIGESTS = table("state.digests")
+FOLDS = load_table("state.folds")
+AUDITED = load_table("state.audited")
+RUNS = load_table("state.runs")
+EXPIRIES = load_table("state.expiries")
+UPGRADES = load_table("state.upgrades")
+INVENTORY = load_table("state.inventory")
+DIGESTS = load_table("state.digests")
 
 TABLES = (FOLDS, AUDITED, RUNS, EXPIRIES, UPGRADES, INVENTORY, DIGESTS)

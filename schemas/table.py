@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from highwater.schemas.package_data import toml
+from highwater.schemas.package_data import read_toml
 
 STRING = StringType()
 INT = IntegerType()
@@ -139,26 +139,26 @@ class TableSpec:
 
 
 @cache
-def _declarations(layer: str) -> dict[str, dict[str, Any]]:
-    return toml(__package__ or "", f"tables/{layer}.toml")
+def _read_declarations(layer: str) -> dict[str, dict[str, Any]]:
+    return read_toml(__package__ or "", f"tables/{layer}.toml")
 
 
-def declaration(full_name: str) -> dict[str, Any]:
+def read_declaration(full_name: str) -> dict[str, Any]:
     """Return the arguments of `TableSpec` that ``schemas/tables`` declares for a table."""
     layer, _, name = full_name.partition(".")
-    given = _declarations(layer)[name]
+    given = _read_declarations(layer)[name]
     declared: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
-    declared["columns"] = tuple(_fields(given["columns"]))
+    declared["columns"] = tuple(_parse_fields(given["columns"]))
     declared["words"] = {column: tuple(text.split()) for column, text in declared.get("words", {}).items()}
     return {"layer": layer, "name": name} | declared
 
 
-def table(full_name: str) -> TableSpec:
+def load_table(full_name: str) -> TableSpec:
     """Return the table that ``schemas/tables`` declares."""
-    return TableSpec(**declaration(full_name))
+    return TableSpec(**read_declaration(full_name))
 
 
-def _fields(columns: Mapping[str, str], prefix: str = "") -> Iterator[StructField]:
+def _parse_fields(columns: Mapping[str, str], prefix: str = "") -> Iterator[StructField]:
     """Yield the fields of a struct, whose names begin with a prefix and have no further point."""
     for key, text in columns.items():
         name = key.removeprefix(prefix)
@@ -167,6 +167,6 @@ def _fields(columns: Mapping[str, str], prefix: str = "") -> Iterator[StructFiel
         declared, _, comment = text.partition(": ")
         type_name = declared.removesuffix("!")
         element = type_name.removesuffix("[]")
-        of_element = StructType(list(_fields(columns, f"{key}."))) if element == "struct" else _TYPES[element]
+        of_element = StructType(list(_parse_fields(columns, f"{key}."))) if element == "struct" else _TYPES[element]
         data_type = of_element if element == type_name else ArrayType(of_element, containsNull=False)
         yield StructField(name, data_type, type_name == declared, {"comment": comment})

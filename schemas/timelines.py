@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from highwater.schemas.table import table
+from highwater.schemas.table import load_table
 
-BROKER_TIMELINE = table("gold.broker_timeline")
+BROKER_TIMELINE = load_table("gold.broker_timeline")
 
 TABLES = (BROKER_TIMELINE,)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from highwater.schemas.catalog import BY_FULL_NAME
-from highwater.schemas.package_data import sections
+from highwater.schemas.package_data import read_sections
 
 #: Spark's names for what DuckDB calls otherwise.
 DUCKDB_MACROS = {
@@ -34,25 +34,25 @@ class ViewSpec:
     def reads(self) -> tuple[str, ...]:
         """Return the full names of the tables that it reads."""
         words = set(_WORD.findall(self.sql))
-        return tuple(name for name in BY_FULL_NAME if table_alias(name) in words)
+        return tuple(name for name in BY_FULL_NAME if make_alias(name) in words)
 
 
-def table_alias(full_name: str) -> str:
+def make_alias(full_name: str) -> str:
     """Return the name of a table in SQL: ``gold_violations`` for ``gold.violations``."""
     return full_name.replace(".", "_")
 
 
-def _views() -> Iterator[ViewSpec]:
-    for name, body in sections(__package__ or "", "views.sql", "view"):
+def _read_views() -> Iterator[ViewSpec]:
+    for name, body in read_sections(__package__ or "", "views.sql", "view"):
         comment = re.match(r"(?:-- .*\n)+", body)
         assert comment is not None, name
         yield ViewSpec(name, " ".join(comment[0].replace("-- ", "").split()), f"\n{body[comment.end() :].strip()}\n")
 
 
-VIEWS = tuple(_views())
+VIEWS = tuple(_read_views())
 VIEW_BY_NAME = {view.name: view for view in VIEWS}
 
 
-def views_over(tables: Container[str]) -> list[ViewSpec]:
+def list_views(tables: Container[str]) -> list[ViewSpec]:
     """Return the views all of whose tables exist."""
     return [view for view in VIEWS if all(name in tables for name in view.reads)]

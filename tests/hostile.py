@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from highwater.pipelines.lake.delta_log import commits_of, read_log, table_version
+from highwater.pipelines.lake.delta_log import find_version, list_commits, read_log
 
 HOUR_S = 3600
 LONG_AGO_S = 1_700_000_000
@@ -86,7 +86,7 @@ def _write(table: Path, version: int, actions: list[dict[str, Any]]) -> None:
 
 def commit(table: Path, *actions: dict[str, Any]) -> None:
     """Add a version to a table as another program may."""
-    version = (table_version(table) or 0) + 1
+    version = (find_version(table) or 0) + 1
     _write(table, version, [{"commitInfo": {"timestamp": LONG_AGO_S * 1000}}, *actions])
 
 
@@ -293,7 +293,7 @@ TABLE_LOGS: dict[str, Callable[[Path, Path], None]] = {
 
 def with_metadata(table: Path, change: Callable[[dict[str, Any]], None]) -> None:
     """Give a table other metadata by a later commit."""
-    commits = commits_of(table / "_delta_log")
+    commits = list_commits(table / "_delta_log")
     lines = [json.loads(line) for number in sorted(commits) for line in commits[number].read_bytes().splitlines()]
     metadata = [line["metaData"] for line in lines if "metaData" in line][-1]
     change(metadata)

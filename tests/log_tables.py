@@ -34,7 +34,7 @@ from highwater.pipelines.cluster import rows as pr
 from highwater.pipelines.cluster.premises import Premises, build_premises
 from highwater.pipelines.cluster.stage import list_readings, make_config_fold
 from highwater.pipelines.grammars.facts import named, parse_lines
-from highwater.pipelines.lake.readings import RowsOf, by_batch
+from highwater.pipelines.lake.readings import RowsOf, map_batches
 from highwater.pipelines.rules.assumptions import doubts
 from highwater.pipelines.rules.facts import history, traffic
 from highwater.pipelines.rules.facts.columns import in_seconds
@@ -62,12 +62,12 @@ _SKEW_MAX_US: Final = _CONFIG.audit.clock_skew_max_ms * 1000
 _HOW: Final = HowRead("UTC", 1 << 20, tuple(_CONFIG.ingest.include), tuple(_CONFIG.ingest.exclude))
 #: Facts of silver alone. Where topics are named by their ids only, the premises name them.
 _FACTS: Final[Mapping[str, RowsOf]] = {
-    silver.LEADER_AND_ISR.name: by_batch(history.leadership),
-    silver.ISR_CHANGES.name: by_batch(history.isr_changes),
-    silver.PARTITION_STATES.name: by_batch(history.partition_states),
-    silver.CONTROLLER_EVENTS.name: by_batch(history.elections, ()),
-    silver.TRUNCATIONS.name: by_batch(history.truncations),
-    silver.REPLICA_FETCHES.name: by_batch(traffic.fetches),
+    silver.LEADER_AND_ISR.name: map_batches(history.leadership),
+    silver.ISR_CHANGES.name: map_batches(history.isr_changes),
+    silver.PARTITION_STATES.name: map_batches(history.partition_states),
+    silver.CONTROLLER_EVENTS.name: map_batches(history.elections, ()),
+    silver.TRUNCATIONS.name: map_batches(history.truncations),
+    silver.REPLICA_FETCHES.name: map_batches(traffic.fetches),
     silver.HIGH_WATERMARKS.name: traffic.high_watermarks,
 }
 
@@ -298,9 +298,9 @@ def _in_order(keyed: Keyed, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
 
 def _ask_rules(logs: Sequence[LogTables], told: Premises) -> tuple[dict[str, set[int]], Mapping[str, Any]]:
     """Return the brokers that facts name, and what rules found in them."""
-    makers = dict(_FACTS) | {silver.PRODUCE_REQUESTS.name: by_batch(traffic.answers, told.topic_names)}
+    makers = dict(_FACTS) | {silver.PRODUCE_REQUESTS.name: map_batches(traffic.answers, told.topic_names)}
     if old := traffic.without_retries(told.contexts.versions):
-        makers[silver.APPENDS.name] = by_batch(traffic.appends, old)
+        makers[silver.APPENDS.name] = map_batches(traffic.appends, old)
     facts = [
         in_seconds(made, told.contexts.coarse) if told.contexts.coarse else made
         for log in logs

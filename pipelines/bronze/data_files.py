@@ -30,7 +30,7 @@ from highwater.pipelines.data_dir.owner import OwnedLog, Owner, find_owner
 from highwater.pipelines.data_dir.properties import META_PROPERTIES, find_identity, read_meta_properties
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.staged import staging
-from highwater.pipelines.spark.tasks import in_tasks
+from highwater.pipelines.spark.tasks import run_in_tasks
 from highwater.pipelines.storage.place import absolute, place_of
 from highwater.pipelines.storage.store import open_file
 from highwater.schemas.bronze import LOG_FILES
@@ -93,7 +93,7 @@ def ingest_data(
     tables = (*silver.TABLES, DATA_FILES)
     lake.create(tables)
     with staging(lake) as folder:
-        blobs = in_tasks(spark, plan, read, BLOBS)
+        blobs = run_in_tasks(spark, plan, read, BLOBS)
         made = folder.written(blobs, [*tables, *folder.tables({UNREADABLE: UNREADABLE_SHAPE})])
         new, cannot = (made.table(name, *UNREADABLE_SHAPE.names).to_pylist() for name in (DATA_FILES.name, UNREADABLE))
     rows = {spec.name: sum(file.row_count for file in made.files(spec.name)) for spec in silver.TABLES}

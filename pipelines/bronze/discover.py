@@ -147,7 +147,7 @@ def _is_wanted(
         return False
     if is_bundle(name):
         return True
-    if (why := store_of(path).why_unreadable(place_of(path))) is not None:
+    if (why := store_of(path).explain_unreadable(place_of(path))) is not None:
         if store_of(path).is_file(place_of(path)):
             unreadable.append((path, why))
         else:
@@ -192,7 +192,7 @@ def _type_of(path: str, stats: Stat | None) -> str | None:
 
 def _readable(paths: Iterable[str], unreadable: list[tuple[str, str]]) -> Iterator[str]:
     for path in paths:
-        why = store_of(path).why_unreadable(place_of(path))
+        why = store_of(path).explain_unreadable(place_of(path))
         if why is None:
             yield path
         else:

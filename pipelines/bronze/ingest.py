@@ -79,8 +79,8 @@ from highwater.pipelines.bronze.streams import id_of, source_of
 from highwater.pipelines.bronze.text_sizes import text_size
 from highwater.pipelines.bronze.unread_files import lost_files
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.table_files import rows_table
-from highwater.pipelines.spark.tasks import in_tasks
+from highwater.pipelines.lake.table_files import build_table
+from highwater.pipelines.spark.tasks import run_in_tasks
 from highwater.pipelines.storage.store import open_file
 from highwater.schemas.bronze import LOG_FILES, LOG_LINES, PROCESS_REMARKS, UNREAD_FILES
 from highwater.schemas.state import INVENTORY
@@ -247,7 +247,7 @@ def ingest_batches(
             lake.append_once(LOG_FILES, pa.Table.from_pylist(files, LOG_FILES.arrow_schema), run_id)
             # Files of later batches are in it as well: they count for read once the register has them.
             whole = [entry for entry in entries if entry.path not in gone]
-            lake.replace(INVENTORY, rows_table(INVENTORY, whole), stamp=run_id)
+            lake.replace(INVENTORY, build_table(INVENTORY, whole), stamp=run_id)
         registered.add(run_id)
         if not waiting:
             before = lake.rows(UNREAD_FILES, *UNREAD_FILES.column_names).to_pylist()
@@ -316,7 +316,7 @@ def _profile(
         items += (item for path, _ in sized for item in profiles(path, known, marks, how))
     else:
         plan = balance(sized, spark.sparkContext.defaultParallelism)
-        done = in_tasks(spark, plan, work, _PROFILE_SCHEMA).toArrow()
+        done = run_in_tasks(spark, plan, work, _PROFILE_SCHEMA).toArrow()
         items += (ITEMS.thaw(item, ()) for item in done.column("profile").to_pylist())
     items.sort(key=lambda item: item.path)
     unread = [item for item in items if isinstance(item, Unread)]
@@ -358,7 +358,7 @@ def _replace_remarks(
 
     sized = [(file, now.size_bytes if (now := stat(file[0])) else 0) for file in files]
     plan = balance(sized, spark.sparkContext.defaultParallelism)
-    read = in_tasks(spark, plan, work, PROCESS_REMARKS.worker_schema).toArrow()
+    read = run_in_tasks(spark, plan, work, PROCESS_REMARKS.worker_schema).toArrow()
     paths = pa.array([path for path, _ in files], pa.string())
     before = lake.rows(PROCESS_REMARKS, *PROCESS_REMARKS.column_names)
     kept = before.filter(pc.invert(pc.is_in(before.column("path"), paths)))
@@ -422,6 +422,6 @@ def _with_lines(lake: Lake, file_ids: Sequence[str], registered: Set[str]) -> se
     """Return files with lines in the lake: all of theirs, see the module."""
     if not file_ids or not lake.has_rows(LOG_LINES):
         return set()
-    since_then = lake.added_until(LOG_LINES, registered.__contains__)
+    since_then = lake.find_unsettled_files(LOG_LINES, registered.__contains__)
     lines = lake.batches(LOG_LINES, ("file_id",), pc.field("file_id").isin(list(file_ids)), since_then)
     return {file_id for batch in lines for file_id in batch.column(0).unique().to_pylist()}

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from highwater.schemas.package_data import toml
+from highwater.schemas.package_data import read_toml
 
 
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -22,4 +22,4 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     remarks: dict[str, tuple[str, ...]]
 
 
-KNOWN: Final = msgspec.convert(toml(__package__, "known.toml"), Known)
+KNOWN: Final = msgspec.convert(read_toml(__package__, "known.toml"), Known)

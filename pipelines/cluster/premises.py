@@ -21,7 +21,7 @@ from highwater.pipelines.kafka.future_logs import FutureLogLine, FutureLogs, fin
 from highwater.pipelines.kafka.releases import is_named_at_start
 from highwater.pipelines.kafka.replayed import is_past, start_ups
 from highwater.pipelines.kafka.seals import Broker
-from highwater.schemas.fields import Int, Long, row_of
+from highwater.schemas.fields import Int, Long, build_row
 
 # Kinds of rows, in the column `kind`.
 LIFE: Final = "life"
@@ -238,7 +238,7 @@ def build_premises(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premise
     threads: dict[str, dict[tuple[int, str], int]] = defaultdict(dict)
     for row in by_kind[THREAD]:
         threads[row["cluster_id"]].setdefault((row["broker_id"], row["connection"]), row["fetcher_id"])
-    lives = tuple(row_of(LifecycleRow, row) for row in sorted(by_kind[LIFE], key=_sort_key))
+    lives = tuple(build_row(LifecycleRow, row) for row in sorted(by_kind[LIFE], key=_sort_key))
     files = tuple(file for row in by_kind[FILE] for file in _repeat_file(row, row["file_id"] in parsed))
     contexts = _build_contexts(lives, by_kind[CONFIG], files, settle_us)
     starts = start_ups((life.cluster_id, life.broker_id, life.time_us, life.event) for life in lives)
@@ -248,16 +248,16 @@ def build_premises(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premise
         topic_names=_keep_highest(by_kind[NAME], "topic_id", "topic"),
         lives=lives,
         events=tuple(
-            (row["cluster_id"], row_of(EventRow, row))
+            (row["cluster_id"], build_row(EventRow, row))
             for row in by_kind[EVENT]
             if not is_past(starts, row["cluster_id"], row["broker_id"], row["time_us"], row["detail"])
         ),
         records=tuple(by_kind[RECORD]),
         snapshots=_keep_highest(by_kind[SNAPSHOT], "broker_id", "offset"),
         threads=dict(threads),
-        runs=tuple(row_of(FetchRun, row) for row in by_kind[CHAIN] if row["broker_id"] is not None),
+        runs=tuple(build_row(FetchRun, row) for row in by_kind[CHAIN] if row["broker_id"] is not None),
         fetch_ends=tuple(_merge_fetch_ends(by_kind)),
-        stretches=tuple(row_of(Stretch, row) for row in by_kind[STRETCH]),
+        stretches=tuple(build_row(Stretch, row) for row in by_kind[STRETCH]),
         producers=_map_producers(by_kind[TRANSACTIONAL]),
         transactional_clients=_map_transactional_clients(by_kind[TRANSACTIONAL]),
         future_logs=find_future_logs(_make_future_log_line(row) for row in by_kind[FUTURE_LOG]),

@@ -16,14 +16,14 @@ from highwater.pipelines.cluster import premises as p
 from highwater.pipelines.kafka.connections import parse_remote_hosts
 from highwater.pipelines.kafka.controller_rows import EventRow
 from highwater.pipelines.kafka.strays import END_US, FIRST_US
-from highwater.schemas.fields import spark_types
+from highwater.schemas.fields import map_spark_types
 
 #: Columns of all kinds but for configuration.
 SHAPE: Final = {
     "kind": "string",
-    **spark_types(p.LifecycleRow),
-    **spark_types(EventRow),
-    **spark_types(p.FetchRun),
+    **map_spark_types(p.LifecycleRow),
+    **map_spark_types(EventRow),
+    **map_spark_types(p.FetchRun),
     "log_dir": "string",
     "source": "string",
     "offset": "long",

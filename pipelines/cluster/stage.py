@@ -15,7 +15,7 @@ from highwater.pipelines.cluster.premises import EVENTS, LEADER_CHANGE, Premises
 from highwater.pipelines.kafka.future_logs import DELETED
 from highwater.pipelines.lake.folds import Fold, collect_tables, fold
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.readings import Reading, by_batch
+from highwater.pipelines.lake.readings import Reading, map_batches
 from highwater.schemas import bronze, flow, silver
 from highwater.schemas.silver.data_dir import METADATA_RECORDS
 
@@ -47,7 +47,7 @@ def make_config_fold() -> Fold:
     """Return the fold that gives one row per line about settings."""
     rows = Keyed(shape(configs.ROW_TYPES), flow.key("configs"), configs.ORDER, configs.COLUMNS)
     return Fold(
-        [Reading(silver.BROKER_CONFIGS, configs.READ, by_batch(configs.filter_settings))], rows, configs.merge_lines
+        [Reading(silver.BROKER_CONFIGS, configs.READ, map_batches(configs.filter_settings))], rows, configs.merge_lines
     )
 
 
@@ -65,64 +65,64 @@ def list_readings() -> list[Reading]:
     registers = ("file_id", "path", "kind", "cluster_id", "broker_id", "broker_ids", "kafka_version", *times)
     snapshots = pc.field("source") == "snapshot"
     return [
-        Reading(silver.BROKER_LIFECYCLE, (*_LINE, *life), by_batch(pr.make_rows, p.LIFE), _OF_BROKER & matters),
+        Reading(silver.BROKER_LIFECYCLE, (*_LINE, *life), map_batches(pr.make_rows, p.LIFE), _OF_BROKER & matters),
         Reading(
             silver.CONTROLLER_EVENTS,
             (*_LINE, "event", "partition", *subject),
-            by_batch(pr.make_rows, p.EVENT),
+            map_batches(pr.make_rows, p.EVENT),
             _OF_BROKER & events,
         ),
         Reading(
             METADATA_RECORDS,
             (*_PLACE, "time", "applied", *state, "fenced", "in_controlled_shutdown"),
-            by_batch(pr.make_rows, p.RECORD),
+            map_batches(pr.make_rows, p.RECORD),
             _OF_BROKER & records,
         ),
         Reading(
             METADATA_RECORDS,
             ("cluster_id", "broker_id", "source", "offset"),
-            by_batch(pr.find_snapshots),
+            map_batches(pr.find_snapshots),
             _OF_BROKER & snapshots,
         ),
-        Reading(silver.TOPICS, ("cluster_id", "topic_id", "topic"), by_batch(pr.deduplicate, p.NAME)),
-        Reading(bronze.LOG_FILES, registers, by_batch(pr.convert_files)),
+        Reading(silver.TOPICS, ("cluster_id", "topic_id", "topic"), map_batches(pr.deduplicate, p.NAME)),
+        Reading(bronze.LOG_FILES, registers, map_batches(pr.convert_files)),
         Reading(silver.FETCH_REQUESTS, (*OF_CHAINS, "replica_id"), pr.find_threads_and_chains, digest="threads"),
         Reading(
             silver.REQUESTS,
             (*OF_CHAINS, "api"),
-            by_batch(pr.find_chains),
+            map_batches(pr.find_chains),
             pc.field("api").isin(pr.APIS_OF_FETCHERS),
             digest="chains",
         ),
         Reading(
             silver.FETCHER_EVENTS,
             ("cluster_id", "broker_id", "time", "action", "leader"),
-            by_batch(pr.find_fetch_ends),
+            map_batches(pr.find_fetch_ends),
             digest="fetch ends",
         ),
         Reading(
             silver.BROKER_LIFECYCLE,
             ("cluster_id", "broker_id", "time", "event", "detail"),
-            by_batch(pr.convert_thread_ends),
+            map_batches(pr.convert_thread_ends),
             _OF_BROKER & (pc.field("event") == p.FETCHER_STOPPING),
         ),
         Reading(
             silver.REQUESTS,
             pr.TRANSACTIONAL_COLUMNS,
-            by_batch(pr.find_transactional),
+            map_batches(pr.find_transactional),
             pc.field("transactional_id").is_valid(),
             digest="transactional",
         ),
         Reading(
             silver.FUTURE_LOGS,
             (*_OF_REPLICA, "time", "event", "log_dir"),
-            by_batch(pr.make_rows, p.FUTURE_LOG),
+            map_batches(pr.make_rows, p.FUTURE_LOG),
             _OF_BROKER,
         ),
         Reading(
             silver.LEADER_AND_ISR,
             (*_OF_REPLICA, "time", "role", "log_dir"),
-            by_batch(pr.convert_deleted_logs),
+            map_batches(pr.convert_deleted_logs),
             _OF_BROKER & (pc.field("role") == DELETED) & pc.field("log_dir").is_valid(),
         ),
         Reading(
@@ -134,15 +134,15 @@ def list_readings() -> list[Reading]:
         Reading(
             silver.PRODUCE_REQUESTS,
             ("cluster_id", "broker_id", "time"),
-            by_batch(pr.find_stretches, p.PRODUCE),
+            map_batches(pr.find_stretches, p.PRODUCE),
             digest="produces",
         ),
         Reading(
             silver.REPLICA_FETCHES,
             (*_OF_REPLICA, "topic_id", "fetch_offset", "response_high_watermark", "time"),
-            by_batch(pr.find_growths),
+            map_batches(pr.find_growths),
             pc.field("source") == "request",
             digest="growths",
         ),
-        Reading(silver.LINE_COUNTS, ("file_id",), by_batch(pr.deduplicate, p.PARSED)),
+        Reading(silver.LINE_COUNTS, ("file_id",), map_batches(pr.deduplicate, p.PARSED)),
     ]

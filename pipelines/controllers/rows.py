@@ -43,7 +43,7 @@ from highwater.pipelines.kafka.controller_rows import (
 )
 from highwater.pipelines.kafka.controller_rows import REFUSED as REFUSED_CHANGE
 from highwater.pipelines.kafka.errors import NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND
-from highwater.schemas.fields import Int, Long, spark_types
+from highwater.schemas.fields import Int, Long, map_spark_types
 from highwater.schemas.topics import METADATA_TOPIC
 
 # Kinds of rows.
@@ -93,7 +93,7 @@ KINDS: Final[Mapping[str, type[Row]]] = {
 }
 #: Columns of all kinds, with their types in Spark; a kind has those of its row's names.
 ROW_TYPES: Final[Mapping[str, str]] = {
-    name: type_ for row in dict.fromkeys(KINDS.values()) for name, type_ in spark_types(row).items()
+    name: type_ for row in dict.fromkeys(KINDS.values()) for name, type_ in map_spark_types(row).items()
 }
 #: Columns of the key, before those of a row.
 KEY: Final = ("cluster_id", "key_topic", "key_partition")
@@ -209,7 +209,7 @@ def _encoded(rows: pa.RecordBatch, kind: str, **values: Any) -> pa.RecordBatch:
     Args:
         values: in place of columns of the same name.
     """
-    names = {*spark_types(KINDS[kind])} & {*rows.schema.names}
+    names = {*map_spark_types(KINDS[kind])} & {*rows.schema.names}
     given = {name: rows.column(name) for name in names} | values
     given |= {"key_topic": given.get("topic"), "key_partition": given.get("partition")}
     given |= {"cluster_id": rows.column("cluster_id"), "kind": kind, "time_us": micros(rows.column("time"))}

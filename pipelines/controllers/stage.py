@@ -25,7 +25,7 @@ from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.readings import Reading, RowsOf
 from highwater.pipelines.lake.staged import Beside, Staged, Staging
 from highwater.schemas import flow, gold, silver
-from highwater.schemas.fields import spark_types
+from highwater.schemas.fields import map_spark_types
 from highwater.schemas.silver.data_dir import METADATA_RECORDS
 from highwater.schemas.table import TableSpec
 
@@ -96,6 +96,6 @@ def _readings(premises: Premises) -> list[Reading]:
 
 def _reading(spec: TableSpec, kind: str, rows_of: RowsOf, *more: str, where: pc.Expression | None = None) -> Reading:
     """Of the columns that rows of a kind have, and of some more, those that a table has."""
-    names = {"cluster_id", "time", *spark_types(r.KINDS[kind]), *more}
+    names = {"cluster_id", "time", *map_spark_types(r.KINDS[kind]), *more}
     columns = tuple(name for name in spec.column_names if name in names)
     return Reading(spec, columns, partial(r.with_cluster, rows_of=rows_of), where)

@@ -13,10 +13,10 @@ from highwater.pipelines.bronze.quarantine import quarantined
 from highwater.pipelines.cluster.premises import CLOCK_SET_BACK, STARTING, Premises
 from highwater.pipelines.controllers.stage import replay_of_controllers
 from highwater.pipelines.kafka.seals import Broker, Seal
-from highwater.pipelines.lake.clusters import FileCluster, clusters_of, latest
+from highwater.pipelines.lake.clusters import FileCluster, find_latest, list_clusters
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.staged import Beside, staging
-from highwater.pipelines.lake.table_files import rows_table
+from highwater.pipelines.lake.table_files import build_table
 from highwater.pipelines.replay.carried import ReplayPlan
 from highwater.pipelines.rules.assumptions import doubts
 from highwater.pipelines.rules.evidence_stage import Lines, lines_of
@@ -56,43 +56,45 @@ def audit(
     with staging(lake) as folder:
         others = [*beside, replay_of_controllers(lake, premises, folder, stamp)]
         judged = find_cases(lake, premises, config, rules, todo, seals, folder, others)
-    known = _known(lake)
+    known = _read_known(lake)
     stay, new = told_now(known, findings_of(judged.cases, config.severity))
     findings = [*stay, *new]
     left_out = counted(judged.left_out, config.severity)
     seen = {cluster_id for cluster_id, _ in judged.checked} | {finding.cluster_id for finding in findings}
     holes = write_holes(lake, premises, judged.named, stamp)
-    doubted = _doubts(lake, premises, judged.named, seen, holes)
+    doubted = _find_doubts(lake, premises, judged.named, seen, holes)
     results = results_of(rules, findings, judged.checked, judged.errors, doubted, left_out)
     lines = lines_of(lake, new)
     ids = {finding.finding_id for finding in stay}
-    shown = [{**row, "time": _time(row["time"])} for row in known.evidence if row["finding_id"] in ids]
+    shown = [{**row, "time": _convert_time(row["time"])} for row in known.evidence if row["finding_id"] in ids]
 
     def write(spec: TableSpec, rows: Iterable[Mapping[str, Any]]) -> None:
         values = [tuple(row[name] for name in spec.column_names) for row in rows]
-        lake.replace(spec, rows_table(spec, values), stamp=stamp)
+        lake.replace(spec, build_table(spec, values), stamp=stamp)
 
     run_concurrently(
         [
-            lambda: write(VIOLATIONS, [{**vars(finding), "time": _time(finding.time_us)} for finding in findings]),
-            lambda: write(EVIDENCE, [*shown, *_evidence(new, lines)]),
+            lambda: write(
+                VIOLATIONS, [{**vars(finding), "time": _convert_time(finding.time_us)} for finding in findings]
+            ),
+            lambda: write(EVIDENCE, [*shown, *_build_evidence(new, lines)]),
             lambda: write(RULE_RESULTS, map(vars, results)),
         ]
     )
     return judged.left
 
 
-def _known(lake: Lake) -> Known:
+def _read_known(lake: Lake) -> Known:
     """Return the findings of before the last expiry."""
     if not lake.closed.latest_us:
         return Known(lake.closed)
     ledger = lake.dicts(EXPIRIES, "cluster_id", "known_time")
-    known = latest((row["cluster_id"], row["known_time"]) for row in ledger)
+    known = find_latest((row["cluster_id"], row["known_time"]) for row in ledger)
     findings, evidence = (lake.dicts(spec, *spec.column_names) for spec in (VIOLATIONS, EVIDENCE))
     return known_of(lake.closed, known, findings, evidence)
 
 
-def _doubts(
+def _find_doubts(
     lake: Lake, premises: Premises, named: Mapping[str, set[int]], seen: set[str], holes: Iterable[Hole]
 ) -> dict[str, tuple[str, ...]]:
     """Return assumptions of the audit that do not hold, by cluster.
@@ -106,26 +108,26 @@ def _doubts(
         if life.event == CLOCK_SET_BACK
     ]
     held = quarantined(lake)
-    of_file = {row["file_id"]: row["cluster_id"] for row in _owners(lake)} if held else {}
+    of_file = {row["file_id"]: row["cluster_id"] for row in _read_owners(lake)} if held else {}
     left_out = [(of_file.get(file.file_id) or UNKNOWN_CLUSTER, file.path) for file in held]
-    clusters = seen.union(clusters_of([FileCluster(file.cluster_id, file.broker_id) for file in premises.files]))
+    clusters = seen.union(list_clusters([FileCluster(file.cluster_id, file.broker_id) for file in premises.files]))
     versions = premises.contexts.versions
     starts = [(life.cluster_id, life.broker_id, life.time_us) for life in premises.lives if life.event == STARTING]
     return doubts(clusters, premises.files, named, versions, steps, left_out, holes, premises.stretches, starts)
 
 
-def _owners(lake: Lake) -> Iterable[Mapping[str, Any]]:
+def _read_owners(lake: Lake) -> Iterable[Mapping[str, Any]]:
     for spec in (LOG_FILES, DATA_FILES):
         yield from lake.rows(spec, "file_id", "cluster_id").to_pylist()
 
 
-def _time(time_us: int | None) -> datetime | None:
+def _convert_time(time_us: int | None) -> datetime | None:
     if time_us is None or time_us >= NO_TIME_US:
         return None
     return datetime.fromtimestamp(time_us // 1_000_000, UTC).replace(microsecond=time_us % 1_000_000)
 
 
-def _evidence(findings: Sequence[Found], lines: Lines) -> Iterator[Mapping[str, Any]]:
+def _build_evidence(findings: Sequence[Found], lines: Lines) -> Iterator[Mapping[str, Any]]:
     for finding in findings:
         # A request can be evidence by its line and by what gold says of it.
         unique = {(line.file_id, line.byte_offset): (ref, line) for ref, line in reversed(lines.of(finding))}
@@ -136,6 +138,6 @@ def _evidence(findings: Sequence[Found], lines: Lines) -> Iterator[Mapping[str, 
                 "cluster_id": finding.cluster_id,
                 "finding_id": finding.finding_id,
                 "position": position,
-                "time": _time(ref.time_us),
+                "time": _convert_time(ref.time_us),
                 "broker_id": ref.broker_id,
             }

@@ -37,7 +37,7 @@ from highwater.pipelines.replay.late import UNDECIDED
 from highwater.pipelines.replay.late_stage import settled
 from highwater.pipelines.replay.runs import runs_of
 from highwater.pipelines.replay.stage import replayed
-from highwater.pipelines.silver.parse import parsed_by
+from highwater.pipelines.silver.parse import read_grammar
 from highwater.pipelines.spark.session_settings import ONE_TASK_A_TABLE, local_cores
 from highwater.pipelines.timing.clocks.stage import write_clock_bounds
 from highwater.pipelines.timing.latency.stage import (
@@ -66,19 +66,19 @@ def is_current(lake: Lake, run_id: str) -> bool:
     return bool(runs) and runs[0].run_id == run_id
 
 
-def fingerprint_of(lake: Lake, config: Config) -> str:
+def compute_fingerprint(lake: Lake, config: Config) -> str:
     """Return the fingerprint of replay code, grammars and settings. State with another fingerprint is not reused."""
-    return compute_replay_fingerprint(config.replay_hash, parsed_by(lake))
+    return compute_replay_fingerprint(config.replay_hash, read_grammar(lake))
 
 
-def inputs_of(lake: Lake, config: Config) -> str:
+def compute_inputs(lake: Lake, config: Config) -> str:
     """Return the hash of the inputs of an audit: files read, files not read, and the replay fingerprint."""
     registers = [lake.rows(spec, "file_id")["file_id"].to_pylist() for spec in (bronze.LOG_FILES, DATA_FILES)]
     held = custody(lake).quarantined
     ids = [file_id for register in registers for file_id in register if file_id not in held]
     unread = lake.rows(bronze.UNREAD_FILES, "path", "problem").to_pylist()
     ids += [f"{row['path']}: {row['problem']}" for row in unread]
-    return compute_inputs_fingerprint(ids, fingerprint_of(lake, config))
+    return compute_inputs_fingerprint(ids, compute_fingerprint(lake, config))
 
 
 def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mapping[Broker, Start]:
@@ -97,18 +97,18 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
     """
     remove_staging(lake.root)
     premises = collect_premises(lake, config.replay.settle_ms * 1000)
-    fingerprint = fingerprint_of(lake, config)
+    fingerprint = compute_fingerprint(lake, config)
     todo = plan(lake, premises, fingerprint, config.replay.seal_lag_ms * 1000)
     replay = ExitStack()
     last = todo.runs[0] if todo.runs and inputs else None
     rest: list[tuple[Mapping[Broker, Seal], Callable[[], None] | None, list[Beside]]] = []
 
-    def operations() -> None:
-        rest.append(_operations(lake, config, premises, todo, run_id, replay))
+    def run_operations() -> None:
+        rest.append(_write_operations(lake, config, premises, todo, run_id, replay))
 
-    def phases() -> None:
+    def run_phases() -> None:
         if todo.whole:
-            _phases_anew(lake, premises.has_overlapping_request_logs, run_id)
+            _write_phases(lake, premises.has_overlapping_request_logs, run_id)
         elif has_requests(lake) and (new := {file_id for ids in todo.new_files.values() for file_id in ids}):
             _merge_phases(lake, new, run_id)
 
@@ -117,7 +117,7 @@ def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mappin
         if last is not None and last.inputs == inputs:
             rest.append((last.seals, None, []))
         else:
-            run_concurrently([operations, phases])
+            run_concurrently([run_operations, run_phases])
         ((seals, carry, beside),) = rest
         judged, *_ = run_concurrently(
             [
@@ -141,7 +141,7 @@ def _gather(lake: Lake, spec: TableSpec) -> None:
         return
 
 
-def _operations(
+def _write_operations(
     lake: Lake, config: Config, premises: Premises, todo: ReplayPlan, run_id: str, stack: ExitStack
 ) -> tuple[Mapping[Broker, Seal], Callable[[], None], list[Beside]]:
     """Write the results of the replay. The remaining work reads no table that other steps write.
@@ -174,13 +174,13 @@ def _operations(
         since = made.operations.least("arrival_time", gold.DELAYED_OPERATIONS.name, UNDECIDED)
         lake.merge_files(gold.DELAYED_OPERATIONS, files, "arrival_time", run_id)
         lake.merge_files(SHARE_OPERATIONS, of_shares, "arrival_time", run_id)
-        lake.replace_part(ISR_TIMELINE, isr, _undecided(todo), run_id)
+        lake.replace_part(ISR_TIMELINE, isr, _match_undecided(todo), run_id)
 
     blame = make_blame_fold(lake, config.latency, since, run_id)
     return made.seals, partial(write_folds, lake, todo, made, run_id), [blame]
 
 
-def _undecided(todo: ReplayPlan) -> pc.Expression:
+def _match_undecided(todo: ReplayPlan) -> pc.Expression:
     """Return the condition of rows of the ISR timeline that this run replaces."""
     of_brokers = []
     for (cluster_id, broker_id), start in sorted(todo.starts.items()):
@@ -192,7 +192,7 @@ def _undecided(todo: ReplayPlan) -> pc.Expression:
     return reduce(or_, of_brokers)
 
 
-def _phases_anew(lake: Lake, repeated: bool, run_id: str) -> None:
+def _write_phases(lake: Lake, repeated: bool, run_id: str) -> None:
     """Write the phases of all requests.
 
     Args:
@@ -201,26 +201,26 @@ def _phases_anew(lake: Lake, repeated: bool, run_id: str) -> None:
     if not has_requests(lake):
         lake.empty(gold.REQUEST_PHASES, run_id)
     elif repeated:
-        lake.replace(gold.REQUEST_PHASES, deduplicate_requests(_phases(lake, list_request_scans())), run_id)
+        lake.replace(gold.REQUEST_PHASES, deduplicate_requests(_read_phases(lake, list_request_scans())), run_id)
     else:
         files = write_in_tasks(lake, gold.REQUEST_PHASES, list_request_scans())
         lake.replace_files(gold.REQUEST_PHASES, files, run_id)
 
 
-def _phases_of_files(lake: Lake, file_ids: Set[str]) -> DataFrame:
+def _read_new_phases(lake: Lake, file_ids: Set[str]) -> DataFrame:
     batches = batches_without(lake, file_ids)
     of_files = pc.field("file_id").isin(list(file_ids))
-    return _phases(
+    return _read_phases(
         lake,
         [
-            reading._replace(where=of_files, files=lake.added_until(reading.spec, batches.__contains__))
+            reading._replace(where=of_files, files=lake.find_unsettled_files(reading.spec, batches.__contains__))
             for reading in list_request_scans()
             if lake.has_rows(reading.spec)
         ],
     )
 
 
-def _phases(lake: Lake, readings: Sequence[Reading]) -> DataFrame:
+def _read_phases(lake: Lake, readings: Sequence[Reading]) -> DataFrame:
     columns = gold.REQUEST_PHASES.worker_schema
     rows = read_in_tasks(lake, readings, columns)
     return lake.spark.createDataFrame([], columns) if rows is None else rows
@@ -228,4 +228,4 @@ def _phases(lake: Lake, readings: Sequence[Reading]) -> DataFrame:
 
 def _merge_phases(lake: Lake, file_ids: Set[str], run_id: str) -> None:
     """Add the phases of the requests in some files."""
-    lake.merge(gold.REQUEST_PHASES, deduplicate_requests(_phases_of_files(lake, file_ids)), "line_time", run_id)
+    lake.merge(gold.REQUEST_PHASES, deduplicate_requests(_read_new_phases(lake, file_ids)), "line_time", run_id)

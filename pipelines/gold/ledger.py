@@ -52,14 +52,14 @@ def note_run(
         "silver_versions": orjson.dumps(judged.versions).decode(),
     }
     rows = [
-        {**of_run, **_of_broker(plan, broker, seals.get(broker)), **judged.of_broker(broker)}
+        {**of_run, **_build_row(plan, broker, seals.get(broker)), **judged.of_broker(broker)}
         for broker in sorted(plan.starts)
     ]
     table = pa.Table.from_pylist(rows or [{**of_run, "file_ids": []}], RUNS.arrow_schema)
     lake.append_once(RUNS, table, f"{plan.run_number} {run_id}")
 
 
-def _of_broker(plan: ReplayPlan, broker: Broker, seal: Seal | None) -> dict[str, Any]:
+def _build_row(plan: ReplayPlan, broker: Broker, seal: Seal | None) -> dict[str, Any]:
     start = plan.starts[broker]
     instants = {"from_time": start.seal.sealed_us if start.seal else None, "until_time": plan.last_us.get(broker)}
     instants["late_time"] = start.late_us

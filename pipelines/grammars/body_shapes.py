@@ -24,14 +24,14 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, ValidationError, convert, defstruct
 from msgspec.json import Decoder
 
-from highwater.schemas.package_data import toml
+from highwater.schemas.package_data import read_toml
 
 Json = dict[str, Any]
 #: A request or a response: a Struct whose fields have the names of the JSON form.
 Body = Any
 
 _PART: Final = re.compile(r"\$([A-Z_]+)")
-_SHAPES: Final = toml(__package__, "body_shapes.toml")
+_SHAPES: Final = read_toml(__package__, "body_shapes.toml")
 
 
 def _expand_parts(text: str) -> str:

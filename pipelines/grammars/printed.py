@@ -19,7 +19,7 @@ from highwater.pipelines.grammars.values import (
     optional_i32,
     parse_partition,
 )
-from highwater.schemas.package_data import toml
+from highwater.schemas.package_data import read_toml
 
 _PARTITION = re.compile(PARTITION, re.ASCII)
 _MAP = re.compile(r"\{(.*)\}|(?:Map|HashMap|ListMap|TreeMap|LinkedHashMap)\((.*)\)", re.ASCII)
@@ -30,7 +30,7 @@ Forms = Mapping[str, str]
 
 _FORMS: Final[dict[str, Forms]] = {
     name: {class_name: " ".join(form.split("\n")) for class_name, form in forms.items()}
-    for name, forms in toml(__package__, "printed.toml").items()
+    for name, forms in read_toml(__package__, "printed.toml").items()
 }
 STATES: Final = _FORMS["states"]
 PENDING: Final = _FORMS["pending"]

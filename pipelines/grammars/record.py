@@ -29,7 +29,7 @@ class LineFact(NamedTuple):
     """One row for a silver table."""
 
     table: str  #: name of the table in ``schemas.silver``
-    #: its columns after `schemas.silver.SOURCE`, by name or all in order (`schemas.silver.source.row_type`); what is
+    #: columns after `schemas.silver.SOURCE`, by name or all in order (`schemas.silver.source.make_row_type`); what is
     #: left out is null. Timestamps are integers, microseconds since the epoch; arrays of structs are lists of such rows
     row: Any
 

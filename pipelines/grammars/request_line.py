@@ -12,9 +12,9 @@ from msgspec import Raw, Struct
 from msgspec.json import Decoder, Encoder
 
 from highwater.pipelines.grammars.body_shapes import READ_APIS, REQUEST, RESPONSE, Body, Integer, read_body
-from highwater.schemas.package_data import toml
+from highwater.schemas.package_data import read_toml
 
-_APIS: Final = toml(__package__, "apis.toml")
+_APIS: Final = read_toml(__package__, "apis.toml")
 #: Names of APIs, by number.
 API_NAMES: Final[tuple[str, ...]] = tuple(_APIS["names"].split())
 #: Numbers of APIs that `API_NAMES` lacks, of the APIs that are read.

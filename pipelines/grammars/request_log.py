@@ -27,7 +27,7 @@ from highwater.pipelines.grammars.request_bodies import PARTITIONS, list_error_c
 from highwater.pipelines.grammars.request_line import TIME_FIELDS, RequestLine, read_json
 from highwater.pipelines.grammars.request_text import UnreadableText, read_completed
 from highwater.schemas.silver import FETCH_REQUESTS, PRODUCE_REQUESTS, REPLICA_FETCHES, REQUEST_HEADER
-from highwater.schemas.silver.source import entry_columns, fact_columns, row_type
+from highwater.schemas.silver.source import list_entry_columns, list_fact_columns, make_row_type
 
 #: Reason of a line with a number that Kafka cannot have logged.
 OUT_OF_RANGE: Final = "out_of_range"
@@ -61,14 +61,14 @@ DURATION_MS_MAX: Final = 2**31 - 1
 _RACE_MS: Final = 1_000
 
 #: Columns of a row, and fields of its lists.
-Header: Final = row_type("Header", REQUEST_HEADER)
-ProduceRequest: Final = row_type("ProduceRequest", fact_columns(PRODUCE_REQUESTS))
-ProducedPartition: Final = row_type("ProducedPartition", entry_columns(PRODUCE_REQUESTS, "partitions"))
-FetchRequest: Final = row_type("FetchRequest", fact_columns(FETCH_REQUESTS))
-AskedPartition: Final = row_type("AskedPartition", entry_columns(FETCH_REQUESTS, "partitions"))
-ForgottenPartition: Final = row_type("ForgottenPartition", entry_columns(FETCH_REQUESTS, "forgotten"))
-AnsweredPartition: Final = row_type("AnsweredPartition", entry_columns(FETCH_REQUESTS, "responses"))
-ReplicaFetch: Final = row_type("ReplicaFetch", fact_columns(REPLICA_FETCHES))
+Header: Final = make_row_type("Header", REQUEST_HEADER)
+ProduceRequest: Final = make_row_type("ProduceRequest", list_fact_columns(PRODUCE_REQUESTS))
+ProducedPartition: Final = make_row_type("ProducedPartition", list_entry_columns(PRODUCE_REQUESTS, "partitions"))
+FetchRequest: Final = make_row_type("FetchRequest", list_fact_columns(FETCH_REQUESTS))
+AskedPartition: Final = make_row_type("AskedPartition", list_entry_columns(FETCH_REQUESTS, "partitions"))
+ForgottenPartition: Final = make_row_type("ForgottenPartition", list_entry_columns(FETCH_REQUESTS, "forgotten"))
+AnsweredPartition: Final = make_row_type("AnsweredPartition", list_entry_columns(FETCH_REQUESTS, "responses"))
+ReplicaFetch: Final = make_row_type("ReplicaFetch", list_fact_columns(REPLICA_FETCHES))
 _NOT_PRODUCED: Final = (None,) * 4
 _NOT_ASKED: Final = (None,) * 4
 _NOT_ANSWERED: Final = (None,) * 5

@@ -24,8 +24,8 @@ from highwater.pipelines.incidents.story import incidents_of
 from highwater.pipelines.kafka.context import UNCLEAN_ELECTION
 from highwater.pipelines.kafka.replayed import drop_past
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.lake_reads import reader_of
-from highwater.pipelines.lake.lines import Line, Place, lines_at
+from highwater.pipelines.lake.lake_reads import open_reader
+from highwater.pipelines.lake.lines import Line, Place, find_lines
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.timelines.broker import rows_of as timeline_rows
 from highwater.pipelines.timelines.controller import rows_of as controller_rows
@@ -70,12 +70,12 @@ _ASKED = (
 
 def write_incidents(lake: Lake, config: Config, run_id: str) -> None:
     """Write ``gold.incidents`` and the timelines that they are read off."""
-    reader = reader_of(lake, [(spec, None) for spec in _ASKED])
+    reader = open_reader(lake, [(spec, None) for spec in _ASKED])
     facts = collect_facts(lake, reader, config)
     incidents = incidents_of(facts, KINDS)
     names = {subject.subject_id: subject.name for subject in _subjects(lake).values()}
     places = {place for incident in incidents for place in incident.places[:EVIDENCE_MAX]}
-    lines = lines_at(reader, places, questions.MESSAGE_MAX)
+    lines = find_lines(reader, places, questions.MESSAGE_MAX)
     tables = (
         (BROKER_TIMELINE, timeline_rows(facts.brokers.states)),
         (CONTROLLER_TIMELINE, controller_rows(controller_timeline(facts))),

@@ -13,14 +13,14 @@ from highwater.pipelines.incidents.incident import releases_of
 from highwater.pipelines.inquiry.answer import Answer, Row, Rows, Table, join_values, name_partition
 from highwater.pipelines.inquiry.read_lines import load_lines
 from highwater.pipelines.inquiry.shown import SHOWS, describe_row
-from highwater.pipelines.lake.lines import Place, rows_at
+from highwater.pipelines.lake.lines import Place, find_rows
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report.cluster.parts import Step
 from highwater.pipelines.rules.registry import BY_ID
 from highwater.pipelines.timing.clocks.order import sort_lines
-from highwater.schemas.package_data import toml
+from highwater.schemas.package_data import read_toml
 
-_WORDS: Final = toml(__package__, "words.toml")["finding"]
+_WORDS: Final = read_toml(__package__, "words.toml")["finding"]
 _MEANING: Final[dict[str, str]] = _WORDS["meaning"]
 
 
@@ -139,7 +139,7 @@ def _describe_evidence(reader: LakeReader, finding: dict[str, Any], evidence: Ro
     topic, partition = finding["topic"], finding["partition"]
     sentences: dict[Place, dict[str, None]] = defaultdict(dict)
     for table in filter(reader.has, SHOWS):
-        for row in rows_at(reader, table.replace(".", "_"), places):
+        for row in find_rows(reader, table.replace(".", "_"), places):
             is_of_other = topic is not None and row.get("topic") is not None and row["topic"] != topic
             is_of_other = is_of_other or (partition is not None and row.get("partition") not in (None, partition))
             if not is_of_other:

@@ -38,14 +38,14 @@ from highwater.pipelines.inquiry.replica_logs import (
 from highwater.pipelines.inquiry.survivors import PartitionFacts
 from highwater.pipelines.kafka.controller_rows import COMMITTED
 from highwater.pipelines.lake.reader import LakeReader
-from highwater.schemas.package_data import toml
+from highwater.schemas.package_data import read_toml
 
 #: Steps that an answer shows; times narrow the question.
 STEPS_MAX = 400
 
 #: Delay of an election after the failure from which its time is shown.
 _ELECTED_LATER_US = 1_000_000
-_WORDS: Final = toml(__package__, "words.toml")["partition"]
+_WORDS: Final = read_toml(__package__, "words.toml")["partition"]
 _REASONS: Final[dict[str, str]] = _WORDS["reasons"]
 _STRATEGIES: Final[dict[str, str]] = _WORDS["strategies"]
 

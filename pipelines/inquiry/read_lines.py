@@ -7,8 +7,8 @@ from datetime import datetime
 
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.inquiry.answer import Lines, Row
-from highwater.pipelines.lake.clusters import FileCluster, cluster_named
-from highwater.pipelines.lake.lines import paths_of, texts_at
+from highwater.pipelines.lake.clusters import FileCluster, find_cluster
+from highwater.pipelines.lake.lines import find_paths, find_texts
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report.small_tables import OF_CLUSTER
 from highwater.schemas.bronze import LOG_FILES
@@ -28,8 +28,8 @@ def load_lines(reader: LakeReader, rows: Iterable[Row]) -> Lines:
     places = {(row["file_id"], row["byte_offset"]) for row in rows if row["file_id"] is not None}
     if not places:
         return Lines()
-    paths = paths_of(reader, "bronze_log_files", {file_id for file_id, _ in places})
-    return Lines(texts=texts_at(reader, places), paths=paths)
+    paths = find_paths(reader, "bronze_log_files", {file_id for file_id, _ in places})
+    return Lines(texts=find_texts(reader, places), paths=paths)
 
 
 def named(reader: LakeReader, name: str) -> str:
@@ -42,7 +42,7 @@ def named(reader: LakeReader, name: str) -> str:
         return name
     # A lake of an older version lacks a column.
     rows = reader.rows("SELECT DISTINCT COLUMNS('^(logged_)?cluster_id$|^broker_id$') FROM bronze_log_files")
-    return cluster_named(reader.root, [FileCluster(**row) for row in rows], name)
+    return find_cluster(reader.root, [FileCluster(**row) for row in rows], name)
 
 
 def require_one(reader: LakeReader, clusters: Collection[str]) -> None:

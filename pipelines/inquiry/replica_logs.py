@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from highwater.pipelines.inquiry.answer import Row
 from highwater.pipelines.kafka.controller_rows import LeadershipRow
 from highwater.pipelines.kafka.partition_history import NEVER, LeaderEpoch, PartitionHistory, build_history
-from highwater.schemas.fields import row_of
+from highwater.schemas.fields import build_row
 
 # Kinds of marks.
 LEADS: Final = "leads"
@@ -126,7 +126,7 @@ def build_row_history(rows: Sequence[Row], changes: Sequence[Row] = ()) -> Parti
         changes: rows of ``silver.isr_changes``, committed by leaders, `time` in microseconds.
     """
     lines, committed = (
-        [row_of(LeadershipRow, {**row, "time_us": row["time"]}) for row in some] for some in (rows, changes)
+        [build_row(LeadershipRow, {**row, "time_us": row["time"]}) for row in some] for some in (rows, changes)
     )
     return build_history((), lines, changes=committed)
 

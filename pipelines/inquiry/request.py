@@ -18,9 +18,9 @@ from highwater.pipelines.kafka.errors import name_error
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report.cluster.stories import StoryRows, fetches_near, lines_of, stories
 from highwater.pipelines.report.figures import PHASES, SPLIT
-from highwater.schemas.package_data import toml
+from highwater.schemas.package_data import read_toml
 
-_WORDS: Final = toml(__package__, "words.toml")["request"]
+_WORDS: Final = read_toml(__package__, "words.toml")["request"]
 #: Parts of a wait as sentences name them.
 _PARTS: Final[dict[str, str]] = _WORDS["parts"]
 

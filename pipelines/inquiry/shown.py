@@ -8,9 +8,9 @@ from typing import Any, Final
 from highwater.pipelines.base.plain import number, offsets
 from highwater.pipelines.inquiry.answer import Row, join_values
 from highwater.pipelines.kafka.errors import name_error
-from highwater.schemas.package_data import toml
+from highwater.schemas.package_data import read_toml
 
-_WORDS: Final = toml(__package__, "words.toml")["shown"]
+_WORDS: Final = read_toml(__package__, "words.toml")["shown"]
 _ROLES: Final[dict[str, str]] = _WORDS["roles"]
 _CHANGES: Final[dict[str, str]] = _WORDS["changes"]
 _MARKS: Final[dict[str, str]] = _WORDS["marks"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from highwater.schemas.package_data import toml
+from highwater.schemas.package_data import read_toml
 
 NONE: Final = 0
 UNKNOWN_TOPIC_OR_PARTITION: Final = 3
@@ -16,7 +16,7 @@ KAFKA_STORAGE_ERROR: Final = 56
 FENCED_LEADER_EPOCH: Final = 74
 
 #: Names from code -1 on.
-_NAMES: Final[list[str]] = toml(__package__, "errors.toml")["names"].split()
+_NAMES: Final[list[str]] = read_toml(__package__, "errors.toml")["names"].split()
 
 
 def name_error(code: int) -> str:

@@ -63,11 +63,11 @@ class Bounds:
             within.append((pc.field("cluster_id") == cluster_id) & pc.field("broker_id").isin(brokers))
         return reduce(or_, within, at >= instant(spans[-1][0]))
 
-    def of_rows(self, rows: pa.RecordBatch, time_us: pa.Array) -> pa.RecordBatch:
+    def filter_rows(self, rows: pa.RecordBatch, time_us: pa.Array) -> pa.RecordBatch:
         """Return rows, with ``cluster_id`` and ``broker_id``, whose instants are at or after that of their broker."""
-        return rows.filter(self.at_or_after(rows, time_us)) if self.instants else rows
+        return rows.filter(self.mask_rows(rows, time_us)) if self.instants else rows
 
-    def at_or_after(self, rows: pa.RecordBatch, time_us: pa.Array) -> pa.Array:
+    def mask_rows(self, rows: pa.RecordBatch, time_us: pa.Array) -> pa.Array:
         """Return True for rows at or after the instant of their broker; rows without an instant count as late."""
         texts = {f"{cluster_id}|{broker_id}": time_us for (cluster_id, broker_id), time_us in self.instants.items()}
         broker = pc.coalesce(rows.column("broker_id"), pa.scalar(-1, pa.int32())).cast(pa.string())

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.base.threads import run_concurrently
 from highwater.pipelines.lake.contents import find_tables
-from highwater.pipelines.lake.tables import hadoop_path, require_readable, sql_text
+from highwater.pipelines.lake.tables import escape_text, format_hadoop_path, require_readable
 from highwater.pipelines.storage.place import Place, place_of, resolved
-from highwater.schemas.views import table_alias, views_over
+from highwater.schemas.views import list_views, make_alias
 
 
 def require_schema(spark: SparkSession, name: str) -> None:
@@ -34,7 +34,7 @@ def require_schema(spark: SparkSession, name: str) -> None:
         raise InputError(name, "there is no such schema in the session's catalogs", _REMEDY)
 
 
-def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
+def register_tables(spark: SparkSession, root: Place, name: str) -> list[str]:
     """Register the lake's tables and views in a schema. Safe to repeat.
 
     Args:
@@ -47,7 +47,7 @@ def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
         InputError: a name is taken by something else, or the catalog refuses.
     """
     tables = find_tables(root)
-    views = views_over(tables)
+    views = list_views(tables)
     catalog, database = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
     # Names in statements are those of declarations, in the schema that is the current one. A view keeps the names that
     # its query names as of where it was made.
@@ -56,7 +56,7 @@ def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
         spark.catalog.setCurrentCatalog(of_catalog)
         spark.catalog.setCurrentDatabase(of_schema)
         there = {row["tableName"] for row in spark.sql("SHOW TABLES").collect()}
-        places = {table_alias(full_name): resolved(path) for full_name, path in tables.items()}
+        places = {make_alias(full_name): resolved(path) for full_name, path in tables.items()}
         run_concurrently(
             [
                 partial(_require_place, spark, alias, place, name)
@@ -66,18 +66,18 @@ def register_in(spark: SparkSession, root: Place, name: str) -> list[str]:
             ]
         )
         for view in views:
-            spark.sql(f"CREATE OR REPLACE VIEW {view.name} COMMENT {sql_text(view.comment)} AS {view.sql}")
+            spark.sql(f"CREATE OR REPLACE VIEW {view.name} COMMENT {escape_text(view.comment)} AS {view.sql}")
     except AnalysisException as error:
         raise InputError(name, f"the catalog refuses a name ({_first_line(error)})", _REMEDY) from error
     finally:
         spark.catalog.setCurrentCatalog(catalog)
         spark.catalog.setCurrentDatabase(database)
-    return [*map(table_alias, tables), *(view.name for view in views)]
+    return [*map(make_alias, tables), *(view.name for view in views)]
 
 
 def _register_table(spark: SparkSession, alias: str, path: Place) -> None:
     require_readable(path)
-    spark.catalog.createTable(alias, hadoop_path(path), "delta")
+    spark.catalog.createTable(alias, format_hadoop_path(path), "delta")
 
 
 def _require_place(spark: SparkSession, alias: str, path: Place, schema: str) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from highwater.pipelines.lake.delta_log import LiveFile
-from highwater.pipelines.lake.parquet import ParquetPiece, columns_schema, read_pieces
+from highwater.pipelines.lake.parquet import ParquetPiece, read_pieces, select_schema
 from highwater.pipelines.lake.row_parts import Wanted
 from highwater.pipelines.lake.table_files import AddedFile
 from highwater.pipelines.lake.table_queries import answer
@@ -28,7 +28,7 @@ COMPARED_BYTES: Final = 64_000_000
 _FOLDER: Final = "_change_data"
 
 
-def changes_of(
+def find_changes(
     folder: Place,
     spec: TableSpec,
     files: Sequence[AddedFile],
@@ -44,11 +44,11 @@ def changes_of(
     size_bytes = sum(file.size_bytes for file in files) + (0 if stays else sum(file.size_bytes for file in gone))
     if not gone or size_bytes > COMPARED_BYTES:
         return None
-    old = _batches(folder, spec, [file.path for file in gone], stays)
-    return changed_rows(spec, old, _batches(folder, spec, [file.path for file in files]))
+    old = _read_batches(folder, spec, [file.path for file in gone], stays)
+    return compare_rows(spec, old, _read_batches(folder, spec, [file.path for file in files]))
 
 
-def _batches(
+def _read_batches(
     folder: Place, spec: TableSpec, paths: Sequence[str], stays: Wanted | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows of files, without those that stay."""
@@ -58,20 +58,20 @@ def _batches(
     return batches if stays is None else (batch.filter(pc.invert(stays.of(batch))) for batch in batches)
 
 
-def changed_rows(spec: TableSpec, old: Iterable[pa.RecordBatch], new: Iterable[pa.RecordBatch]) -> pa.Table:
+def compare_rows(spec: TableSpec, old: Iterable[pa.RecordBatch], new: Iterable[pa.RecordBatch]) -> pa.Table:
     """Return rows in which two tables differ, with the type of change.
 
     Returns:
         The columns of the table and `CHANGE_TYPE`: ``insert``, ``delete``, and for a key that is in both
         ``update_preimage`` and ``update_postimage``.
     """
-    schema = columns_schema(spec, spec.column_names)
+    schema = select_schema(spec, spec.column_names)
     old_rows, new_rows = (
         pa.Table.from_batches((batch.cast(schema) for batch in batches), schema) for batches in (old, new)
     )
     names = ", ".join(f'"{name}"' for name in spec.column_names)
     rows = answer(_differences(names, spec.keys), old_rows=old_rows, new_rows=new_rows)
-    return rows.cast(_fed_schema(spec))
+    return rows.cast(_build_schema(spec))
 
 
 def _differences(names: str, keys: Sequence[str]) -> str:
@@ -87,13 +87,13 @@ def _differences(names: str, keys: Sequence[str]) -> str:
     """
 
 
-def change_action(folder: Place, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
+def write_changes(folder: Place, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
     """Write changed rows below a table's folder; gives the action of Delta's log that names their file."""
     import pyarrow.parquet as pq
 
     store, file = store_of(folder), folder / _FOLDER / f"cdc-{uuid4()}.zstd.parquet"
     store.make_folder(folder / _FOLDER)
-    sink = store.arrow_sink(file)
+    sink = store.open_arrow_sink(file)
     with pq.ParquetWriter(sink, schema, compression="zstd", store_schema=False) as writer:
         for batch in batches:
             writer.write_batch(batch)
@@ -103,15 +103,15 @@ def change_action(folder: Place, schema: pa.Schema, batches: Iterable[pa.RecordB
     return {"cdc": {"path": path, "partitionValues": {}, "size": store.size_bytes(file), "dataChange": False}}
 
 
-def deletions(folder: Place, spec: TableSpec, paths: Sequence[str], stays: Wanted) -> dict[str, Any]:
+def write_deletions(folder: Place, spec: TableSpec, paths: Sequence[str], stays: Wanted) -> dict[str, Any]:
     """Return the action of deleted rows of files of which others stay."""
-    schema = _fed_schema(spec)
+    schema = _build_schema(spec)
 
-    def deleted(rows: pa.RecordBatch) -> pa.RecordBatch:
+    def mark_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
         return rows.append_column(CHANGE_TYPE, pa.array(["delete"] * rows.num_rows, pa.string())).cast(schema)
 
-    return change_action(folder, schema, map(deleted, _batches(folder, spec, paths, stays)))
+    return write_changes(folder, schema, map(mark_rows, _read_batches(folder, spec, paths, stays)))
 
 
-def _fed_schema(spec: TableSpec) -> pa.Schema:
+def _build_schema(spec: TableSpec) -> pa.Schema:
     return pa.schema([*spec.arrow_schema, pa.field(CHANGE_TYPE, pa.string(), nullable=False)])

@@ -28,9 +28,9 @@ from highwater.pipelines.base import fingerprint
 from highwater.pipelines.base.errors import EnvironmentProblem
 from highwater.pipelines.base.fingerprint import code_version, compute_package_hash
 from highwater.pipelines.lake.contents import find_tables
-from highwater.pipelines.lake.delta_log import commits_of
+from highwater.pipelines.lake.delta_log import list_commits
 from highwater.pipelines.spark.session_settings import local_cores
-from highwater.pipelines.spark.spark_jobs import described
+from highwater.pipelines.spark.spark_jobs import describe_jobs
 from highwater.pipelines.storage import store
 from highwater.pipelines.storage.place import STAGING, Place, resolved
 from highwater.pipelines.storage.store import open_file, store_of
@@ -82,11 +82,11 @@ def probe(spark: SparkSession, lake: Place, files: Sequence[str] = (), writes: b
     if local_cores(context.master) is not None:
         return
     tables = find_tables(resolved(lake)).values()
-    commits = sorted(str(commit) for table in tables for commit in commits_of(table / "_delta_log").values())
-    compared = _heads([*_some(commits), *_some(files)])
-    with _folder(lake if writes else None) as folder:
+    commits = sorted(str(commit) for table in tables for commit in list_commits(table / "_delta_log").values())
+    compared = _read_heads([*_sample(commits), *_sample(files)])
+    with _make_folder(lake if writes else None) as folder:
         if folder is not None:
-            compared = [*_heads([str(folder / _TOKEN)]), *compared]
+            compared = [*_read_heads([str(folder / _TOKEN)]), *compared]
         asked = 0
         # Executors register while the first ones work already.
         while asked < (cores := min(context.defaultParallelism, _TASKS_MAX)):
@@ -95,7 +95,7 @@ def probe(spark: SparkSession, lake: Place, files: Sequence[str] = (), writes: b
 
 
 @contextmanager
-def _folder(lake: Place | None) -> Iterator[Place | None]:
+def _make_folder(lake: Place | None) -> Iterator[Place | None]:
     """Yield a folder of a lake with a file of the driver, removed when the block ends."""
     if lake is None:
         yield None
@@ -109,15 +109,17 @@ def _folder(lake: Place | None) -> Iterator[Place | None]:
         store.remove_tree(folder)
 
 
-def _some(files: Sequence[str]) -> list[str]:
+def _sample(files: Sequence[str]) -> list[str]:
     return list(files[:: -(-len(files) // _COMPARED_MAX)]) if files else []
 
 
-def _heads(files: Iterable[str]) -> list[FileHead]:
-    return [FileHead(file, len(head), sha256(head).hexdigest()) for file in files if (head := _head(file)) is not None]
+def _read_heads(files: Iterable[str]) -> list[FileHead]:
+    return [
+        FileHead(file, len(head), sha256(head).hexdigest()) for file in files if (head := _read_head(file)) is not None
+    ]
 
 
-def _head(file: str) -> bytes | None:
+def _read_head(file: str) -> bytes | None:
     try:
         with open_file(file) as opened:
             return opened.read(_HEAD_BYTES)
@@ -126,12 +128,12 @@ def _head(file: str) -> bytes | None:
 
 
 def _ask(spark: SparkSession, folder: Place | None, compared: Sequence[FileHead], tasks: int) -> None:
-    look = _looker(None if folder is None else str(folder), compared, _MODULES)
+    look = _make_probe(None if folder is None else str(folder), compared, _MODULES)
     try:
-        with described(spark, "probe of the executors"):
+        with describe_jobs(spark, "probe of the executors"):
             printed = spark.sparkContext.parallelize(range(tasks), tasks).mapPartitions(look).collect()
     except (Py4JJavaError, PySparkException) as error:
-        problem = _unable(str(error))
+        problem = _explain_failure(str(error))
         if problem is None:
             raise
         raise problem from error
@@ -144,7 +146,7 @@ def _ask(spark: SparkSession, folder: Place | None, compared: Sequence[FileHead]
     _require_same(seen, compared)
 
 
-def _looker(
+def _make_probe(
     folder: str | None, compared: Sequence[FileHead], modules: Sequence[str]
 ) -> Callable[[Iterable[int]], Iterator[str]]:
     """Return the function of a task. It is shipped by value and names nothing of this package."""
@@ -189,7 +191,7 @@ def _looker(
     return look
 
 
-def _unable(text: str) -> EnvironmentProblem | None:
+def _explain_failure(text: str) -> EnvironmentProblem | None:
     """Return why tasks in Python do not start."""
     if other := _OTHER_PYTHON.search(text):
         here = ".".join(map(str, sys.version_info[:2]))
@@ -214,12 +216,12 @@ def judge(seen: Sequence[dict[str, Any]], version: str, digest: str) -> Environm
     lacking = [task for task in seen if "lacks" in task]
     if lacking:
         what = f"the executors' Python ({lacking[0]['python']}) lacks what the driver has: {lacking[0]['lacks']}"
-        return EnvironmentProblem(f"{what} ({_hosts(lacking)})", _SHIP)
+        return EnvironmentProblem(f"{what} ({_name_hosts(lacking)})", _SHIP)
     others = [task for task in seen if task["hash"] != digest]
     if others:
         theirs = others[0]["version"]
         what = f"have highwater {theirs}, the driver {version}" if theirs != version else "have other code of highwater"
-        return EnvironmentProblem(f"executors {what} ({_hosts(others)})", _SHIP)
+        return EnvironmentProblem(f"executors {what} ({_name_hosts(others)})", _SHIP)
     return None
 
 
@@ -229,14 +231,15 @@ def _require_written(folder: Place, seen: Sequence[dict[str, Any]]) -> None:
     if unwritable := [task for task in seen if "unwritable" in task]:
         away = unwritable[0]["differing"]
         if away and away[0][0] == str(folder / _TOKEN):
-            raise EnvironmentProblem(f"{lake}: the lake is not there for executors ({_hosts(unwritable)})", _SHARE)
+            raise EnvironmentProblem(f"{lake}: the lake is not there for executors ({_name_hosts(unwritable)})", _SHARE)
         why = unwritable[0]["unwritable"]
         raise EnvironmentProblem(
-            f"{lake}: executors cannot write the lake: {why} ({_hosts(unwritable)})", "give their user the right to"
+            f"{lake}: executors cannot write the lake: {why} ({_name_hosts(unwritable)})",
+            "give their user the right to",
         )
-    if lost := [task for task in seen if _head(str(folder / str(task["number"]))) != folder.name.encode()]:
+    if lost := [task for task in seen if _read_head(str(folder / str(task["number"]))) != folder.name.encode()]:
         raise EnvironmentProblem(
-            f"{lake}: what executors write there is not there for the driver ({_hosts(lost)})", _SHARE
+            f"{lake}: what executors write there is not there for the driver ({_name_hosts(lost)})", _SHARE
         )
 
 
@@ -248,16 +251,16 @@ def _require_same(seen: Sequence[dict[str, Any]], compared: Sequence[FileHead]) 
         for path, reason in task["differing"]:
             unlike[path].append(task)
             why[path] = reason
-    now = {head.path: head for head in _heads(unlike)}
+    now = {head.path: head for head in _read_heads(unlike)}
     for head in compared:
         # One that has been rotated since is for whoever reads it to tell.
         if head.path in unlike and now.get(head.path) == head:
             raise EnvironmentProblem(
-                f"{head.path}: not the same for executors: {why[head.path]} ({_hosts(unlike[head.path])})", _SHARE
+                f"{head.path}: not the same for executors: {why[head.path]} ({_name_hosts(unlike[head.path])})", _SHARE
             )
 
 
-def _hosts(tasks: Sequence[dict[str, Any]]) -> str:
+def _name_hosts(tasks: Sequence[dict[str, Any]]) -> str:
     """Return the location in a few words."""
     hosts = sorted({str(task["host"]) for task in tasks})
     more = f" and {len(hosts) - _HOSTS_SHOWN} more" if len(hosts) > _HOSTS_SHOWN else ""

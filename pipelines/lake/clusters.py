@@ -20,7 +20,7 @@ class FileCluster(NamedTuple):
     logged_cluster_id: str | None = None
 
 
-def clusters_of(files: Iterable[FileCluster]) -> list[str]:
+def list_clusters(files: Iterable[FileCluster]) -> list[str]:
     """Return the clusters of files of brokers, in order; of all files if none has a broker.
 
     A file that nothing places is of no cluster by itself.
@@ -30,14 +30,14 @@ def clusters_of(files: Iterable[FileCluster]) -> list[str]:
     return sorted(with_brokers or {file.cluster_id or UNKNOWN_CLUSTER for file in there})
 
 
-def cluster_named(lake: Place, files: Iterable[FileCluster], name: str) -> str:
+def find_cluster(lake: Place, files: Iterable[FileCluster], name: str) -> str:
     """Return the cluster with a name in a lake; the id of a named one is accepted as well.
 
     Raises:
         InputError: there is no such cluster; names those that there are.
     """
     there = list(files)
-    clusters = clusters_of(there)
+    clusters = list_clusters(there)
     if name in clusters:
         return name
     logged = sorted({file.cluster_id for file in there if file.cluster_id and file.logged_cluster_id == name})
@@ -62,7 +62,7 @@ class ClusterInstants(NamedTuple):
         return max([self.others_us, *self.by_cluster.values()])
 
 
-def latest(instants: Iterable[tuple[str | None, int]]) -> ClusterInstants:
+def find_latest(instants: Iterable[tuple[str | None, int]]) -> ClusterInstants:
     """Return the latest instant of each cluster; one without a cluster applies to all."""
     by_cluster: dict[str | None, int] = defaultdict(int)
     for cluster_id, us in instants:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from highwater.pipelines.base.errors import InputError
-from highwater.pipelines.lake.delta_log import commits_of, path_within
+from highwater.pipelines.lake.delta_log import list_commits, resolve_path
 from highwater.pipelines.storage.place import Place, Uri
 from highwater.pipelines.storage.store import store_of
 
@@ -30,14 +30,14 @@ class Commit(NamedTuple):
     removes_rows: bool  #: some of them not because they were compacted
 
 
-def commits_back(table: Place) -> Iterator[Commit]:
+def read_commits(table: Place) -> Iterator[Commit]:
     """Yield the commits in a table's log, newest first.
 
     Raises:
         InputError: one is none of Delta's.
         ForeignTable: one names files elsewhere.
     """
-    for version, file in sorted(commits_of(table / "_delta_log").items(), reverse=True):
+    for version, file in sorted(list_commits(table / "_delta_log").items(), reverse=True):
         yield _commit(table, version, file)
 
 
@@ -47,13 +47,13 @@ def _commit(table: Place, version: int, file: Place) -> Commit:
     removed: set[str] = set()
     removes_rows = False
     for line in _content(file).splitlines():
-        kind, action = _action(line, file)
+        kind, action = _parse_action(line, file)
         if kind == "commitInfo":
             said |= action
         elif kind == "add" and action.get("dataChange", True):
-            added[path_within(action["path"], table)] = action["size"]
+            added[resolve_path(action["path"], table)] = action["size"]
         elif kind == "remove":
-            removed.add(path_within(action["path"], table))
+            removed.add(resolve_path(action["path"], table))
             removes_rows = removes_rows or action.get("dataChange", True)
     stamp = None if "userMetadata" not in said else str(said["userMetadata"])
     return Commit(
@@ -61,7 +61,7 @@ def _commit(table: Place, version: int, file: Place) -> Commit:
     )
 
 
-def _action(line: bytes, file: Place) -> tuple[str, dict[str, Any]]:
+def _parse_action(line: bytes, file: Place) -> tuple[str, dict[str, Any]]:
     try:
         ((kind, action),) = orjson.loads(line).items()
         return kind, dict(action)
@@ -79,12 +79,12 @@ def _content_in_store(file: Uri) -> bytes:
     return store_of(file).read(file)
 
 
-def stamps_of(table: Place) -> Iterator[tuple[int, str]]:
+def read_stamps(table: Place) -> Iterator[tuple[int, str]]:
     """Return stamps with their Delta versions, newest first."""
-    return ((commit.version, commit.stamp) for commit in commits_back(table) if commit.stamp is not None)
+    return ((commit.version, commit.stamp) for commit in read_commits(table) if commit.stamp is not None)
 
 
-def added_until(table: Place, settled: Callable[[str], bool]) -> list[tuple[str, int]] | None:
+def find_unsettled_files(table: Place, settled: Callable[[str], bool]) -> list[tuple[str, int]] | None:
     """Return path and size in bytes of the files added since the newest settled commit.
 
     Args:
@@ -97,7 +97,7 @@ def added_until(table: Place, settled: Callable[[str], bool]) -> list[tuple[str,
     added: list[tuple[str, int]] = []
     gathered: set[str] = set()
     is_rewritten = False
-    for commit in commits_back(table):
+    for commit in read_commits(table):
         if commit.stamp is not None:
             batch_id, *_ = commit.stamp.split(" ")
             if settled(batch_id):
@@ -113,14 +113,14 @@ def added_until(table: Place, settled: Callable[[str], bool]) -> list[tuple[str,
     return None
 
 
-def added_since(table: Place, version: int) -> list[tuple[str, int]] | None:
+def find_added_files(table: Place, version: int) -> list[tuple[str, int]] | None:
     """Return path and size in bytes of the files added after a version.
 
     Returns:
         None where the log does not show: rows were removed since, files that were added have been rewritten, or it no
         longer goes back so far.
     """
-    later = [*takewhile(lambda commit: commit.version > version, commits_back(table))]
+    later = [*takewhile(lambda commit: commit.version > version, read_commits(table))]
     later.reverse()
     if [commit.version for commit in later] != [*range(version + 1, version + 1 + len(later))]:
         return None
@@ -132,7 +132,7 @@ def added_since(table: Place, version: int) -> list[tuple[str, int]] | None:
     return list(added.items())
 
 
-def versions_of_run(root: Place, tables: Mapping[str, Place], run_id: str) -> dict[str, int]:
+def find_run_versions(root: Place, tables: Mapping[str, Place], run_id: str) -> dict[str, int]:
     """Return the version of each table at the end of an audit, given a prefix of its id.
 
     A table that it did not write has the version that it had then.
@@ -140,7 +140,7 @@ def versions_of_run(root: Place, tables: Mapping[str, Place], run_id: str) -> di
     Raises:
         InputError: there is no such audit, or several.
     """
-    known = {name: list(commits_back(path)) for name, path in tables.items()}
+    known = {name: list(read_commits(path)) for name, path in tables.items()}
     stamps = list(dict.fromkeys(commit.stamp for commit in known.get(WRITTEN_BY_ALL, ()) if commit.stamp is not None))
     fitting = [stamp for stamp in stamps if stamp.startswith(run_id)]
     if len(fitting) != 1:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from highwater.pipelines.base.errors import HighwaterError, InputError
-from highwater.pipelines.lake.commits import commits_back
-from highwater.pipelines.lake.delta_log import LAYERS, read_log, table_version
+from highwater.pipelines.lake.commits import read_commits
+from highwater.pipelines.lake.delta_log import LAYERS, find_version, read_log
 from highwater.pipelines.lake.lock import LOCK_NAME
 from highwater.pipelines.lake.program import FOLDER, is_noted
 from highwater.pipelines.storage.place import STAGING, Place, Uri, resolved
@@ -40,9 +40,9 @@ class Contents(NamedTuple):
     others: tuple[str, ...]  #: what is not the lake's, as it is named to people
 
 
-def contents_of(root: Place) -> Contents:
+def list_contents(root: Place) -> Contents:
     """Return the contents of a lake's folder, without opening a file."""
-    by_layer, seen = _names_by_layer(), _Seen(root)
+    by_layer, seen = _group_names(), _Seen(root)
     top = seen.names("", {*_OF_LAKE, *by_layer})
     if FOLDER in top:
         seen.has_odd(FOLDER, lambda _: True)
@@ -74,7 +74,7 @@ class _Seen:
     def names(self, way: str, of_lake: Collection[str]) -> list[str]:
         """Return the lake's names in a folder, without links, FIFOs and devices."""
         folder = self._place(way)
-        odd, names = self._store.odd_entries(folder), []
+        odd, names = self._store.find_odd_entries(folder), []
         for name in sorted(self._store.names(folder)):
             if name in odd:
                 self._add_odd(way + name, odd[name], name in of_lake)
@@ -86,7 +86,7 @@ class _Seen:
 
     def has_odd(self, way: str, is_lakes: Callable[[str], bool]) -> bool:
         """Return True if a link, a FIFO or a device has the place of something of the lake's in a folder."""
-        odd = self._store.odd_entries(self._place(way))
+        odd = self._store.find_odd_entries(self._place(way))
         for name in sorted(odd):
             self._add_odd(f"{way}/{name}", odd[name], is_lakes(name))
         return any(map(is_lakes, odd))
@@ -103,7 +103,7 @@ class _Seen:
         return place
 
 
-def _names_by_layer() -> dict[str, list[str]]:
+def _group_names() -> dict[str, list[str]]:
     """Return names of tables by layer, in the order of the layers."""
     by_layer: dict[str, list[str]] = {layer: [] for layer in LAYERS}
     for full_name in BY_FULL_NAME:
@@ -114,11 +114,11 @@ def _names_by_layer() -> dict[str, list[str]]:
 
 def find_tables(root: Place) -> dict[str, Place]:
     """Return the folder of every table of a lake by full name, in the order of layers and names."""
-    return {name: folder for name, folder in contents_of(root).folders.items() if table_version(folder) is not None}
+    return {name: folder for name, folder in list_contents(root).folders.items() if find_version(folder) is not None}
 
 
 @contextmanager
-def removed_if_unread(root: Place) -> Iterator[None]:
+def remove_if_unread(root: Place) -> Iterator[None]:
     """Remove a lake that the block made in an empty folder, if the block fails before a file was read.
 
     Only who holds the writer's lock may ask for this.
@@ -131,22 +131,22 @@ def removed_if_unread(root: Place) -> Iterator[None]:
         with suppress(HighwaterError, OSError):
             bronze = [folder for name, folder in find_tables(root).items() if name.startswith("bronze.")]
             if is_new and all(read_log(folder).rows == 0 for folder in bronze):
-                for name in (*_names_by_layer(), *_OF_LAKE):
+                for name in (*_group_names(), *_OF_LAKE):
                     store_of(root).remove_tree(resolved(root) / name)
                 store_of(root).remove(resolved(root) / LOCK_NAME)
         raise
 
 
-def named_others(contents: Contents) -> str | None:
+def name_others(contents: Contents) -> str | None:
     """Return one line about foreign entries; None if there are none."""
-    others = [_shown(other) for other in contents.others]
+    others = [_escape_name(other) for other in contents.others]
     if not others:
         return None
     more = f" and {len(others) - _NAMED_MAX} more" if len(others) > _NAMED_MAX else ""
     return f"left alone, since no table of a lake: {', '.join(others[:_NAMED_MAX])}{more}"
 
 
-def _shown(name: str) -> str:
+def _escape_name(name: str) -> str:
     """Return a name that is safe for a terminal."""
     plain = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in name)
     return plain if len(plain) <= _NAME_CHARS_MAX else plain[:_NAME_CHARS_MAX] + "…"
@@ -160,14 +160,14 @@ def require_regular(root: Place) -> None:
     """
     if isinstance(root, Uri):
         return  # stores have none
-    for way, kind in contents_of(resolved(root)).odd.items():
-        raise odd_place(root, way, kind)
+    for way, kind in list_contents(resolved(root)).odd.items():
+        raise refuse_odd_place(root, way, kind)
 
 
-def odd_place(root: Place, way: str, kind: str) -> InputError:
+def refuse_odd_place(root: Place, way: str, kind: str) -> InputError:
     """Return the error of a place of the lake's that is neither folder nor regular file."""
     remedy = f"put the folder or file itself there, or remove {kind.replace('a ', 'the ', 1)}"
-    return InputError(f"{root}/{_shown(way)}", f"is {kind}, and a lake has none", remedy)
+    return InputError(f"{root}/{_escape_name(way)}", f"is {kind}, and a lake has none", remedy)
 
 
 def require_own(root: Place) -> None:
@@ -188,5 +188,5 @@ def require_own(root: Place) -> None:
 
 
 def _is_made_here(table: Place) -> bool:
-    *_, first = commits_back(table)
+    *_, first = read_commits(table)
     return first.program == "highwater"

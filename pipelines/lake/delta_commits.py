@@ -26,13 +26,13 @@ from highwater.pipelines.lake.delta_log import (
     REMOVED_KEPT,
     WRITER,
     LiveFile,
-    log_of,
-    opened,
+    find_version,
+    open_table,
+    read_open_table,
     storage_options,
     table_uri,
-    table_version,
 )
-from highwater.pipelines.lake.delta_table import stored_schema, table_properties
+from highwater.pipelines.lake.delta_table import build_properties, build_stored_schema
 from highwater.pipelines.lake.table_files import AddedFile
 from highwater.pipelines.storage.place import Place
 from highwater.pipelines.storage.store import store_of
@@ -49,7 +49,7 @@ _HOOKS = PostCommitHookProperties(cleanup_expired_logs=False)
 _WRITER = WriterProperties(compression="ZSTD", max_row_group_size=100_000)
 
 
-def no_fence() -> None:
+def allow_commits() -> None:
     """Allow every commit: on a local disk the kernel's lock lasts as long as the process."""
 
 
@@ -64,32 +64,32 @@ def create(folder: Place, spec: TableSpec, fence: Fence) -> None:
     try:
         DeltaTable.create(
             table_uri(folder),
-            Schema.from_json(stored_schema(spec).json()),
+            Schema.from_json(build_stored_schema(spec).json()),
             description=spec.comment,
-            configuration=table_properties(spec),
+            configuration=build_properties(spec),
             storage_options=storage_options(folder),
             commit_properties=CommitProperties(custom_metadata=PROGRAM),
             raise_if_key_not_exists=False,
         )
     except DeltaError:
-        if table_version(folder) is None:
+        if find_version(folder) is None:
             raise
 
 
-def append(folder: Place, files: Sequence[AddedFile], stamp: str | None, fence: Fence = no_fence) -> int:
+def append(folder: Place, files: Sequence[AddedFile], stamp: str | None, fence: Fence = allow_commits) -> int:
     """Add files to a table.
 
     Returns:
         The table's Delta version then.
     """
-    return _commit(_writable(folder), folder, files, (), {"mode": "Append"}, stamp, fence)
+    return _commit(_open_writable(folder), folder, files, (), {"mode": "Append"}, stamp, fence)
 
 
 def replace(
     folder: Place,
     files: Sequence[AddedFile],
     stamp: str | None,
-    fence: Fence = no_fence,
+    fence: Fence = allow_commits,
     staying: Collection[str] = (),
     changes: Sequence[Mapping[str, Any]] = (),
 ) -> int:
@@ -108,11 +108,15 @@ def replace(
     Raises:
         LakeError: another process has written the table meanwhile.
     """
-    table = _writable(folder)
-    gone = [file for file in log_of(table, folder).files if file.path not in staying]
+    table = _open_writable(folder)
+    gone = [file for file in read_open_table(table, folder).files if file.path not in staying]
     if changes:
         now_ms = time.time_ns() // 1_000_000
-        actions = [*({"remove": _removal(file, now_ms)} for file in gone), *(file.action() for file in files), *changes]
+        actions = [
+            *({"remove": _make_removal(file, now_ms)} for file in gone),
+            *(file.action() for file in files),
+            *changes,
+        ]
         _commit_by_hand(folder, table.version(), "MERGE", {}, actions, stamp, fence)
         return table.version() + 1
     # As Delta says that some rows were replaced, and not all.
@@ -120,10 +124,10 @@ def replace(
     return _commit(table, folder, files, gone, parameters, stamp, fence)
 
 
-def stay(folder: Place, stamp: str | None, fence: Fence = no_fence) -> int:
+def commit_unchanged(folder: Place, stamp: str | None, fence: Fence = allow_commits) -> int:
     """Commit without changes, to record a stamp. Return the Delta version."""
     parameters = {"mode": "Overwrite", "predicate": "of changed rows"}
-    return _commit(_writable(folder), folder, (), (), parameters, stamp, fence)
+    return _commit(_open_writable(folder), folder, (), (), parameters, stamp, fence)
 
 
 def compact(folder: Place, target_bytes: int, fence: Fence) -> None:
@@ -132,24 +136,24 @@ def compact(folder: Place, target_bytes: int, fence: Fence) -> None:
     Raises:
         LakeError: another process has written the table meanwhile.
     """
-    table = _writable(folder)
+    table = _open_writable(folder)
     fence()
-    with _one_writer(folder):
+    with _translate_conflicts(folder):
         table.optimize.compact(
             target_size=target_bytes,
             writer_properties=_WRITER,
-            commit_properties=_properties({}, None),
+            commit_properties=_make_properties({}, None),
             post_commithook_properties=_HOOKS,
         )
 
 
-def unneeded_files(folder: Place, retention_hours: int) -> set[str]:
+def find_unneeded_files(folder: Place, retention_hours: int) -> set[str]:
     """Return files of a table's folder, outside its log, that no recent version needs.
 
     Args:
         retention_hours: of files that were removed, or, where no commit names them, written.
     """
-    return set(opened(folder).vacuum(retention_hours, enforce_retention_duration=False, full=True))
+    return set(open_table(folder).vacuum(retention_hours, enforce_retention_duration=False, full=True))
 
 
 def _commit(
@@ -167,22 +171,22 @@ def _commit(
         *(RemoveAction(file.path, True, now_ms, file.size_bytes, {}) for file in gone),
     ]
     # What was removed was looked up in one version: no other one may come between.
-    properties = _properties({"operationParameters": dict(parameters)}, stamp, 0 if gone else None)
+    properties = _make_properties({"operationParameters": dict(parameters)}, stamp, 0 if gone else None)
     fence()
-    with _one_writer(folder):
+    with _translate_conflicts(folder):
         table.create_write_transaction(
             actions, "append", table.schema(), commit_properties=properties, post_commithook_properties=_HOOKS
         )
-    return table_version(folder) or 0
+    return find_version(folder) or 0
 
 
-def _properties(more: Mapping[str, Any], stamp: str | None, retries: int | None = None) -> CommitProperties:
+def _make_properties(more: Mapping[str, Any], stamp: str | None, retries: int | None = None) -> CommitProperties:
     metadata = {**PROGRAM, **more} | ({} if stamp is None else {"userMetadata": stamp})
     return CommitProperties(metadata, max_commit_retries=retries)
 
 
 @contextmanager
-def _one_writer(folder: Place) -> Iterator[None]:
+def _translate_conflicts(folder: Place) -> Iterator[None]:
     try:
         yield
     except CommitFailedError as error:
@@ -204,16 +208,16 @@ def alter(
         LakeError: another process has written the table meanwhile.
         SchemaMismatch: another program has given it features.
     """
-    table, now_ms = _writable(folder), time.time_ns() // 1_000_000
+    table, now_ms = _open_writable(folder), time.time_ns() // 1_000_000
     there, version = table.metadata(), table.version()
     properties = {name: text for name, text in there.configuration.items() if CONSTRAINT not in name}
     metadata = {
         "id": str(there.id),
         "description": spec.comment,
         "format": {"provider": "parquet", "options": {}},
-        "schemaString": stored_schema(spec).json(),
+        "schemaString": build_stored_schema(spec).json(),
         "partitionColumns": there.partition_columns,
-        "configuration": properties | table_properties(spec),
+        "configuration": properties | build_properties(spec),
         "createdTime": there.created_time,
     }
     actions: list[Mapping[str, Any]] = [
@@ -221,11 +225,11 @@ def alter(
         {"metaData": metadata},
     ]
     if rows_too:
-        actions += ({"remove": _removal(file, now_ms)} for file in log_of(table, folder).files)
+        actions += ({"remove": _make_removal(file, now_ms)} for file in read_open_table(table, folder).files)
     _commit_by_hand(folder, version, "UPGRADE SCHEMA", {"changes": why}, actions, stamp, fence)
 
 
-def _removal(file: LiveFile, now_ms: int) -> dict[str, Any]:
+def _make_removal(file: LiveFile, now_ms: int) -> dict[str, Any]:
     return {"path": quote(file.path), "deletionTimestamp": now_ms, "dataChange": True}
 
 
@@ -253,29 +257,29 @@ def _commit_by_hand(
     if not store_of(folder).create(folder / "_delta_log" / f"{version + 1:020}.json", content):
         raise LakeError(f"{folder}: version {version + 1} was written by another process")
     if (version + 2) % CHECKPOINT_EVERY == 0:
-        opened(folder).create_checkpoint()
+        open_table(folder).create_checkpoint()
 
 
 def remember_removed(folder: Place, hours: int, fence: Fence) -> None:
     """Set how long Delta remembers removed files: forgotten ones cannot be kept."""
-    table = _writable(folder)
+    table = _open_writable(folder)
     fence()
-    with _one_writer(folder):
+    with _translate_conflicts(folder):
         table.alter.set_table_properties(
             {REMOVED_KEPT: f"interval {hours} hours"},
-            commit_properties=_properties({}, None),
+            commit_properties=_make_properties({}, None),
             post_commithook_properties=_HOOKS,
         )
 
 
-def _writable(folder: Place) -> DeltaTable:
+def _open_writable(folder: Place) -> DeltaTable:
     """Return a table that the library can write, reached without a link.
 
     Raises:
         SchemaMismatch: another program has given it features.
     """
     store_of(folder).make_folder(folder / "_delta_log")
-    table = opened(folder)
+    table = open_table(folder)
     features = {*(table.protocol().writer_features or ())}
     if odd := sorted(features - FEATURES):
         problem = f"has features that a lake's tables do not have ({', '.join(odd)})"

@@ -87,31 +87,31 @@ class TableLog:
         return sum(file.size_bytes for file in self.files)
 
 
-def table_version(path: Place) -> int | None:
+def find_version(path: Place) -> int | None:
     """Return the latest version of a Delta table, by file names of its log; None if there is no table."""
-    return max(commits_of(path / "_delta_log"), default=None)
+    return max(list_commits(path / "_delta_log"), default=None)
 
 
-def commits_of(log: Place) -> dict[int, Place]:
+def list_commits(log: Place) -> dict[int, Place]:
     """Return the commits in a table's log, by version; empty without a log."""
     return {int(match[1]): log / name for name in store_of(log).names(log) if (match := _COMMIT.fullmatch(name))}
 
 
-def opened(path: Place, version: int | None = None) -> DeltaTable:
+def open_table(path: Place, version: int | None = None) -> DeltaTable:
     """Return the library's table, at its latest version or at a given one.
 
     Raises:
         InputError: the table is missing, or its log is incomplete or damaged.
         ForeignTable: a link, a FIFO or a device is among the files of its log, or its checkpoint names other files.
     """
-    if table_version(path) is None:
+    if find_version(path) is None:
         raise InputError(path, "is not a Delta table", "name a table of the lake")
     _require_regular(path, (path / "_delta_log", path / "_delta_log" / "_sidecars"))
     _require_whole_checkpoint(path, version)
     try:
         return DeltaTable(table_uri(path), version, storage_options=storage_options(path))
     except _LOG_ERRORS as error:
-        raise _damaged(path, error) from None
+        raise _explain_damage(path, error) from None
 
 
 def _require_regular(table: Place, folders: Iterable[Place], names: Collection[str] | None = None) -> None:
@@ -124,7 +124,7 @@ def _require_regular(table: Place, folders: Iterable[Place], names: Collection[s
         ForeignTable: the library would be led elsewhere, or would wait without end.
     """
     for folder in folders:
-        odd = store_of(table).odd_entries(folder)
+        odd = store_of(table).find_odd_entries(folder)
         for name in sorted(odd if names is None else odd.keys() & names):
             remedy = "put the file itself there, or remove the table"
             raise ForeignTable(folder / name, f"is {odd[name]}, and a lake has none", remedy)
@@ -146,7 +146,7 @@ def _require_whole_checkpoint(table: Place, version: int | None) -> None:
             raise ForeignTable(log / match[0], problem, "remove the table, or use another --lake")
 
 
-def _damaged(path: Place, error: Exception) -> InputError:
+def _explain_damage(path: Place, error: Exception) -> InputError:
     said = ascii(str(error).partition("\n")[0][:_SHOWN_CHARS])[1:-1]
     return InputError(path / "_delta_log", f"cannot be read ({said})", "restore it, or remove the table")
 
@@ -161,9 +161,9 @@ def storage_options(path: Place) -> dict[str, str] | None:
     if not isinstance(path, Uri):
         return None
     # Only where there is a URI is its library imported.
-    from highwater.pipelines.storage.objects import client_settings
+    from highwater.pipelines.storage.objects import build_client_settings
 
-    return client_settings(path.scheme)
+    return build_client_settings(path.scheme)
 
 
 def read_log(path: Place, version: int | None = None) -> TableLog:
@@ -173,7 +173,7 @@ def read_log(path: Place, version: int | None = None) -> TableLog:
         InputError: as `opened`; or readers need features for it that a lake's tables do not have.
         ForeignTable: it names files elsewhere, or hides rows of some.
     """
-    return log_of(opened(path, version), path)
+    return read_open_table(open_table(path, version), path)
 
 
 class OpenLogs:
@@ -184,18 +184,18 @@ class OpenLogs:
 
     def log(self, path: Place) -> TableLog:
         """Return the log as `read_log` does."""
-        table, log = self._opened.get(path) or (opened(path), None)
+        table, log = self._opened.get(path) or (open_table(path), None)
         try:
             table.update_incremental()
         except _LOG_ERRORS as error:
-            raise _damaged(path, error) from None
+            raise _explain_damage(path, error) from None
         if log is None or log.version != table.version():
-            log = log_of(table, path)
+            log = read_open_table(table, path)
         self._opened[path] = table, log
         return log
 
 
-def log_of(table: DeltaTable, path: Place) -> TableLog:
+def read_open_table(table: DeltaTable, path: Place) -> TableLog:
     """Return the log of an open table, as `read_log` does.
 
     Args:
@@ -213,10 +213,10 @@ def log_of(table: DeltaTable, path: Place) -> TableLog:
         added = pa.table(table.get_add_actions()).sort_by([("modification_time", "ascending"), ("path", "ascending")])
         hides_rows = next(table.deletion_vectors(), None) is not None
     except _LOG_ERRORS as error:
-        raise _damaged(path, error) from None
+        raise _explain_damage(path, error) from None
     if hides_rows:
         raise ForeignTable(path, "has deletion vectors, which no table of a lake has", _LEAVE)
-    files = tuple(_file(action, path) for action in added.to_pylist())
+    files = tuple(_parse_file(action, path) for action in added.to_pylist())
     _require_files_here(path, [file.path for file in files])
     return TableLog(
         version=table.version(),
@@ -228,12 +228,12 @@ def log_of(table: DeltaTable, path: Place) -> TableLog:
     )
 
 
-def _file(action: Mapping[str, Any], table: Place) -> LiveFile:
+def _parse_file(action: Mapping[str, Any], table: Place) -> LiveFile:
     statistics = (action.get(name) or {} for name in ("min", "max", "null_count"))
-    return LiveFile(path_within(action["path"], table), action["size_bytes"], action.get("num_records"), *statistics)
+    return LiveFile(resolve_path(action["path"], table), action["size_bytes"], action.get("num_records"), *statistics)
 
 
-def path_within(path: str, table: Place) -> str:
+def resolve_path(path: str, table: Place) -> str:
     """Return the decoded path of a file of a log: relative to the table's folder, and within it.
 
     Raises:
@@ -260,16 +260,16 @@ def _require_files_here(table: Place, names: Iterable[str]) -> None:
         _require_regular(table, [folder], names_there)
 
 
-def type_name(data_type: Any) -> str:
+def format_type(data_type: Any) -> str:
     """Return a type of Spark's JSON in Spark's SQL: ``array<struct<topic:string,partition:int>>``."""
     if isinstance(data_type, str):
         return _SHORT.get(data_type, data_type)
     kind = data_type["type"]
     if kind == "array":
-        return f"array<{type_name(data_type['elementType'])}>"
+        return f"array<{format_type(data_type['elementType'])}>"
     if kind == "map":
-        return f"map<{type_name(data_type['keyType'])},{type_name(data_type['valueType'])}>"
-    fields = [f"{field['name']}:{type_name(field['type'])}" for field in data_type["fields"]]
+        return f"map<{format_type(data_type['keyType'])},{format_type(data_type['valueType'])}>"
+    fields = [f"{field['name']}:{format_type(field['type'])}" for field in data_type["fields"]]
     return f"struct<{','.join(fields)}>"
 
 

@@ -35,7 +35,7 @@ _SHOWN_CHARS = 80
 _CHECKPOINTS = {"delta.checkpointInterval": str(CHECKPOINT_EVERY)}
 
 
-def table_properties(spec: TableSpec) -> dict[str, str]:
+def build_properties(spec: TableSpec) -> dict[str, str]:
     """Return the table properties of a declaration.
 
     Delta takes CHECK constraints as such, in the commit that makes the table. Statistics (the bounds that let a read
@@ -48,32 +48,32 @@ def table_properties(spec: TableSpec) -> dict[str, str]:
     )
 
 
-def missing_properties(spec: TableSpec, properties: Mapping[str, str]) -> dict[str, str]:
+def find_missing_properties(spec: TableSpec, properties: Mapping[str, str]) -> dict[str, str]:
     """Return declared properties, without constraints, that a table does not have."""
     return {name: value for name, value in spec.delta_properties.items() if properties.get(name) != value}
 
 
-def stored_schema(spec: TableSpec) -> StructType:
+def build_stored_schema(spec: TableSpec) -> StructType:
     """Return the declared schema as Delta can hold it.
 
     Delta refuses NOT NULL within the elements of an array, which it could not enforce; there it becomes nullable.
     """
-    return StructType([_storable(column, False) for column in spec.columns])
+    return StructType([_relax_field(column, False) for column in spec.columns])
 
 
-def _storable(column: StructField, nested: bool) -> StructField:
-    return StructField(column.name, _relaxed(column.dataType, nested), nested or column.nullable, column.metadata)
+def _relax_field(column: StructField, nested: bool) -> StructField:
+    return StructField(column.name, _relax_type(column.dataType, nested), nested or column.nullable, column.metadata)
 
 
-def _relaxed(data_type: DataType, nested: bool) -> DataType:
+def _relax_type(data_type: DataType, nested: bool) -> DataType:
     if isinstance(data_type, ArrayType):
-        return ArrayType(_relaxed(data_type.elementType, True), nested or data_type.containsNull)
+        return ArrayType(_relax_type(data_type.elementType, True), nested or data_type.containsNull)
     if isinstance(data_type, StructType):
-        return StructType([_storable(column, nested) for column in data_type.fields])
+        return StructType([_relax_field(column, nested) for column in data_type.fields])
     return data_type
 
 
-def foreign_parts(spec: TableSpec, schema: Mapping[str, Any], properties: Mapping[str, str]) -> list[str]:
+def find_foreign_parts(spec: TableSpec, schema: Mapping[str, Any], properties: Mapping[str, str]) -> list[str]:
     """Return parts of a table that no declaration has and Delta would evaluate, in words.
 
     That are constraints, expressions of columns (generated ones, defaults, invariants), and properties beyond those
@@ -82,68 +82,68 @@ def foreign_parts(spec: TableSpec, schema: Mapping[str, Any], properties: Mappin
     Args:
         schema: Spark's JSON.
     """
-    declared = table_properties(spec)
+    declared = build_properties(spec)
     # Delta takes a name in capitals for a constraint's as well.
     constraints = [
         name for name, text in properties.items() if name.lower().startswith(CONSTRAINT) and declared.get(name) != text
     ]
     return [
-        *(f"constraint {_shown(name[len(CONSTRAINT) :])}" for name in sorted(constraints)),
-        *(f"column metadata {_shown(name)}" for name in sorted(_column_metadata(schema) - _INERT_METADATA)),
-        *odd_properties(properties),
+        *(f"constraint {_escape_name(name[len(CONSTRAINT) :])}" for name in sorted(constraints)),
+        *(f"column metadata {_escape_name(name)}" for name in sorted(_collect_metadata(schema) - _INERT_METADATA)),
+        *find_odd_properties(properties),
     ]
 
 
-def odd_properties(properties: Mapping[str, str]) -> list[str]:
+def find_odd_properties(properties: Mapping[str, str]) -> list[str]:
     """Return unknown Delta properties other than constraints, in words: Delta may load classes by them."""
     odd = (name for name in properties if name.lower().startswith("delta.") and name not in _LAYOUT_PROPERTIES)
-    return [f"property {_shown(name)}" for name in sorted(odd) if not name.lower().startswith(CONSTRAINT)]
+    return [f"property {_escape_name(name)}" for name in sorted(odd) if not name.lower().startswith(CONSTRAINT)]
 
 
-def _column_metadata(node: Any) -> set[str]:
+def _collect_metadata(node: Any) -> set[str]:
     """Return keys of column metadata, at any depth."""
     if isinstance(node, Mapping):
         keys = set(node["metadata"]) if isinstance(node.get("metadata"), Mapping) else set()
-        return keys.union(*(_column_metadata(part) for name, part in node.items() if name != "metadata"))
-    return set().union(*map(_column_metadata, node)) if isinstance(node, list) else set()
+        return keys.union(*(_collect_metadata(part) for name, part in node.items() if name != "metadata"))
+    return set().union(*map(_collect_metadata, node)) if isinstance(node, list) else set()
 
 
-def _shown(name: str) -> str:
+def _escape_name(name: str) -> str:
     return ascii(name[:_SHOWN_CHARS])[1:-1]
 
 
 def is_same(spec: TableSpec, schema: StructType, properties: dict[str, str]) -> bool:
     """Return True if columns and constraints are as declared. Comments and tuning may differ."""
-    if _bare(schema) != _bare(stored_schema(spec)):
+    if _list_columns(schema) != _list_columns(build_stored_schema(spec)):
         return False
-    return _constraints(properties) == _constraints(table_properties(spec))
+    return _select_constraints(properties) == _select_constraints(build_properties(spec))
 
 
-def _constraints(properties: Mapping[str, str]) -> dict[str, str]:
+def _select_constraints(properties: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in properties.items() if name.startswith(CONSTRAINT)}
 
 
-def _bare(schema: StructType) -> list[tuple[str, str, bool]]:
+def _list_columns(schema: StructType) -> list[tuple[str, str, bool]]:
     return [(column.name, column.dataType.simpleString(), column.nullable) for column in schema.fields]
 
 
-def difference(spec: TableSpec, schema: StructType) -> str:
+def describe_difference(spec: TableSpec, schema: StructType) -> str:
     """Return the columns that differ, in words."""
-    there, declared = set(_bare(schema)), set(_bare(stored_schema(spec)))
+    there, declared = set(_list_columns(schema)), set(_list_columns(build_stored_schema(spec)))
     odd = sorted({name for name, _, _ in there ^ declared})
     return f"columns {', '.join(odd)}" if odd else "order of columns, or constraints"
 
 
-def widening(spec: TableSpec, schema: StructType, properties: Mapping[str, str]) -> str | None:
+def describe_widening(spec: TableSpec, schema: StructType, properties: Mapping[str, str]) -> str | None:
     """Return how columns of a table change to be as declared, in words; empty if only comments or properties do.
 
     None if rows may have to change: a column is gone, required by now, or of another type, or a constraint is new.
     """
-    there = {name: (kind, nullable) for name, kind, nullable in _bare(schema)}
-    declared = {name: (kind, nullable) for name, kind, nullable in _bare(stored_schema(spec))}
+    there = {name: (kind, nullable) for name, kind, nullable in _list_columns(schema)}
+    declared = {name: (kind, nullable) for name, kind, nullable in _list_columns(build_stored_schema(spec))}
     added = [name for name in declared if name not in there]
     relaxed = [name for name in there if name in declared and declared[name][1] and not there[name][1]]
-    old, new = _constraints(properties), _constraints(table_properties(spec))
+    old, new = _select_constraints(properties), _select_constraints(build_properties(spec))
     if there.keys() - declared.keys() or any(not declared[name][1] for name in added) or not new.items() <= old.items():
         return None
     if any(declared[name] not in (there[name], (there[name][0], True)) for name in there):

@@ -19,9 +19,9 @@ from pyspark.sql.types import StructType
 from highwater.pipelines.base.fingerprint import rules_fingerprint
 from highwater.pipelines.base.task_sizes import balance
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.parquet import ParquetPiece, Stored, pieces_of, read_pieces
-from highwater.pipelines.lake.table_files import rows_table
-from highwater.pipelines.spark.tasks import in_tasks
+from highwater.pipelines.lake.parquet import ParquetPiece, Stored, read_pieces, split_file
+from highwater.pipelines.lake.table_files import build_table
+from highwater.pipelines.spark.tasks import run_in_tasks
 from highwater.schemas.state import DIGESTS, RUNS
 from highwater.schemas.table import TableSpec
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _WRITING: Final = Lock()
 
 
-def digested(lake: Lake, readings: Sequence[Reading], shape: StructType) -> list[Reading]:
+def use_digests(lake: Lake, readings: Sequence[Reading], shape: StructType) -> list[Reading]:
     """Return the scans. Those with a digest read cached results, which are updated first.
 
     Args:
@@ -40,31 +40,31 @@ def digested(lake: Lake, readings: Sequence[Reading], shape: StructType) -> list
     """
     if not lake.has_rows(RUNS):
         return list(readings)
-    return [reading if reading.digest is None else _from_digests(lake, reading, shape) for reading in readings]
+    return [reading if reading.digest is None else _read_digests(lake, reading, shape) for reading in readings]
 
 
-def _from_digests(lake: Lake, reading: Reading, shape: StructType) -> Reading:
+def _read_digests(lake: Lake, reading: Reading, shape: StructType) -> Reading:
     files = lake.files(reading.spec)
     if not files:
         return reading
     by_name = {file.place.name: file for file in files}
-    key = _key(reading, shape)
-    of_reading = (pc.field("reading") == key) & _of_this_code()
+    key = _make_key(reading, shape)
+    of_reading = (pc.field("reading") == key) & _match_code()
     with _WRITING:
         known = set(lake.rows(DIGESTS, "file", where=of_reading)["file"].to_pylist())
         if new := sorted(by_name.keys() - known):
             _add(lake, reading, key, [by_name[name] for name in new], shape)
     where = of_reading & pc.field("file").isin(list(by_name))
-    return reading._replace(spec=DIGESTS, columns=("rows",), rows_of=_rows_of_digest, where=where, digest=None)
+    return reading._replace(spec=DIGESTS, columns=("rows",), rows_of=_unpack_digest, where=where, digest=None)
 
 
-def _key(reading: Reading, shape: StructType) -> str:
+def _make_key(reading: Reading, shape: StructType) -> str:
     """Return what rows of a file depend on, other than file and code."""
     what = (reading.spec.full_name, reading.columns, str(reading.where), shape.simpleString())
     return f"{reading.digest} {sha256(repr(what).encode()).hexdigest()[:16]}"
 
 
-def _of_this_code() -> pc.Expression:
+def _match_code() -> pc.Expression:
     return pc.field("code") == rules_fingerprint()
 
 
@@ -80,9 +80,9 @@ def _add(lake: Lake, reading: Reading, key: str, files: Sequence[Stored], shape:
                 for rows in rows_of(batch):
                     stream.write_batch(rows.select(schema.names).cast(schema))
         row = (key, code, piece.place.name, part, sink.getvalue().to_pybytes())
-        yield from rows_table(DIGESTS, [row]).to_batches()
+        yield from build_table(DIGESTS, [row]).to_batches()
 
-    parts = [(part, piece) for file in files for part, piece in enumerate(pieces_of(file))]
+    parts = [(part, piece) for file in files for part, piece in enumerate(split_file(file))]
     names = sha256("\n".join(file.place.name for file in files).encode()).hexdigest()[:32]
     lake.append_made(DIGESTS, _plan(lake, parts), digest, f"{key} {code} {names}")
 
@@ -92,7 +92,7 @@ def _plan(lake: Lake, parts: Sequence[tuple[int, ParquetPiece]]) -> list[list[tu
     return balance(sized, -(-lake.spark.sparkContext.defaultParallelism // 4))
 
 
-def _rows_of_digest(digests: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _unpack_digest(digests: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     for rows in digests.column("rows"):
         with pa.ipc.open_stream(rows.as_buffer()) as stream:
             yield from stream
@@ -108,14 +108,14 @@ def drop_outdated(lake: Lake, specs: Iterable[TableSpec]) -> None:
     if not files:
         return
     live = [file.place.name for spec in specs for file in lake.files(spec)]
-    where = _of_this_code() & pc.field("file").isin(live)
+    where = _match_code() & pc.field("file").isin(live)
     of_all = lake.rows(DIGESTS, "file", "code")
     if 2 * of_all.filter(where).num_rows >= of_all.num_rows:
         return
-    parts = [(part, piece) for file in files for part, piece in enumerate(pieces_of(file))]
+    parts = [(part, piece) for file in files for part, piece in enumerate(split_file(file))]
 
-    def rows_of(item: tuple[int, ParquetPiece]) -> Iterator[pa.RecordBatch]:
+    def read_rows(item: tuple[int, ParquetPiece]) -> Iterator[pa.RecordBatch]:
         yield from read_pieces(DIGESTS, item[1], DIGESTS.column_names, where)
 
-    rows = in_tasks(lake.spark, _plan(lake, parts), rows_of, DIGESTS.worker_schema)
+    rows = run_in_tasks(lake.spark, _plan(lake, parts), read_rows, DIGESTS.worker_schema)
     lake.replace_files(DIGESTS, lake.write_rows(DIGESTS, rows), None)

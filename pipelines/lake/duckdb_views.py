@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from highwater.pipelines.storage.place import Place, Uri, resolved
-from highwater.schemas.views import DUCKDB_MACROS, VIEWS, table_alias
+from highwater.schemas.views import DUCKDB_MACROS, VIEWS, make_alias
 
 
-def duckdb_script(tables: Mapping[str, Place] | None) -> str:
+def build_duckdb_script(tables: Mapping[str, Place] | None) -> str:
     """Return statements that make the views.
 
     Args:
         tables: folder of every table by full name, read through DuckDB's ``delta`` extension; None where the caller
             has registered the tables under their names already, as from the Python package ``deltalake``.
     """
-    return "\n".join(_statements(tables)) + "\n"
+    return "\n".join(_build_statements(tables)) + "\n"
 
 
-def _statements(tables: Mapping[str, Place] | None) -> Iterator[str]:
+def _build_statements(tables: Mapping[str, Place] | None) -> Iterator[str]:
     # Hours and days are those of the logs, not of the machine that asks.
     yield "SET TimeZone = 'UTC';"
     if tables is not None:
         yield "INSTALL delta;"
         yield "LOAD delta;"
         for full_name, path in tables.items():
-            folder = _duckdb_name(path).replace("'", "''")
-            yield f"CREATE OR REPLACE VIEW {table_alias(full_name)} AS SELECT * FROM delta_scan('{folder}');"
+            folder = _name_folder(path).replace("'", "''")
+            yield f"CREATE OR REPLACE VIEW {make_alias(full_name)} AS SELECT * FROM delta_scan('{folder}');"
     for head, body in DUCKDB_MACROS.items():
         yield f"CREATE OR REPLACE MACRO {head} AS {body};"
     for view in VIEWS:
@@ -34,7 +34,7 @@ def _statements(tables: Mapping[str, Place] | None) -> Iterator[str]:
             yield f"CREATE OR REPLACE VIEW {view.name} AS\n{view.sql.strip()};"
 
 
-def _duckdb_name(place: Place) -> str:
+def _name_folder(place: Place) -> str:
     """Return DuckDB's name of a folder, with AWS's own scheme for S3."""
     text = str(resolved(place))
     return text.replace("s3a://", "s3://", 1) if isinstance(place, Uri) else text

@@ -19,8 +19,8 @@ from highwater.pipelines.base.blobs import BLOBS, Batches, read_blobs, unpack
 from highwater.pipelines.base.chunks import BUCKET, CHUNK, PLACE, ROWS, Keyed, is_of_states, read_fold_number
 from highwater.pipelines.base.groups import Key, States
 from highwater.pipelines.lake.lake import Blobs, Lake
-from highwater.pipelines.lake.readings import Reading, ReadingPart, parts_in_tasks
-from highwater.pipelines.spark.tasks import Work, buckets
+from highwater.pipelines.lake.readings import Reading, ReadingPart, run_parts
+from highwater.pipelines.spark.tasks import Work, choose_buckets
 
 #: A worker that continues from states.
 StatefulWork = Callable[[Batches, States], Batches]
@@ -67,22 +67,22 @@ class Folded:
         if any(fold.is_stateful for fold in folds):
             return in_order.groupBy(BUCKET).transformWithState(Buckets(folds, work), columns, "append", "none")
 
-        def folded(batches: Batches) -> Batches:
+        def run_folds(batches: Batches) -> Batches:
             rows = (
                 row
                 for batch in batches
                 for row in zip(*(batch.column(name) for name in (BUCKET, PLACE, ROWS)), strict=True)
             )
             of_buckets = (
-                _folded(folds, ((place.as_py(), rows.as_buffer()) for _, place, rows in chunks), {})
+                _run_folds(folds, ((place.as_py(), rows.as_buffer()) for _, place, rows in chunks), {})
                 for _, chunks in groupby(rows, key=lambda row: row[0].as_py())
             )
             return work(chain.from_iterable(of_buckets))
 
-        return in_order.mapInArrow(folded, columns)
+        return in_order.mapInArrow(run_folds, columns)
 
 
-def _folded(
+def _run_folds(
     folds: Sequence[Folding], chunks: Iterable[tuple[bytes, Any]], states: Mapping[int, MappedStates]
 ) -> Batches:
     """Yield blobs of one bucket.
@@ -94,13 +94,13 @@ def _folded(
     for number, of_fold in groupby(chunks, key=lambda chunk: read_fold_number(chunk[0])):
         rows, worker, is_stateful = folds[number]
         if is_stateful:
-            merged = rows.merge_chunks(_without_states(of_fold, states[number]))
+            merged = rows.merge_chunks(_take_states(of_fold, states[number]))
             yield from cast(StatefulWork, worker)(merged, states[number])
         else:
             yield from cast(Work, worker)(rows.merge_chunks(of_fold))
 
 
-def _without_states(chunks: Iterable[tuple[bytes, Any]], states: MappedStates) -> Iterator[tuple[bytes, Any]]:
+def _take_states(chunks: Iterable[tuple[bytes, Any]], states: MappedStates) -> Iterator[tuple[bytes, Any]]:
     for place, rows in chunks:
         if not is_of_states(place):
             yield place, rows
@@ -134,7 +134,7 @@ class Buckets(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """Fold the chunks of a bucket, in their order."""
         chunks = ((bytes(row[PLACE]), pa.py_buffer(row[ROWS])) for row in rows)
-        for batch in self._work(_folded(self._folds, chunks, self._states)):
+        for batch in self._work(_run_folds(self._folds, chunks, self._states)):
             yield from (Row(**values) for values in batch.to_pylist())
 
     def close(self) -> None:
@@ -156,16 +156,16 @@ class MappedStates:
 
     def take(self, key: Key) -> bytes | None:
         """Return the state of a key, as `States.take` does."""
-        return self._taken(orjson.dumps(key).decode()) if self._any else None
+        return self._take_frozen(orjson.dumps(key).decode()) if self._any else None
 
     def rest(self) -> Iterator[tuple[Key, bytes]]:
         """Yield the remaining states, as `States.rest` does."""
         for name in [row[0] for row in self._folds.keys()] if self._any else ():  # noqa: SIM118
-            frozen = self._taken(name)
+            frozen = self._take_frozen(name)
             if frozen is not None:
                 yield tuple(orjson.loads(name)), frozen
 
-    def _taken(self, name: str) -> bytes | None:
+    def _take_frozen(self, name: str) -> bytes | None:
         # Asked for what is not there, Spark's server writes a warning.
         value = self._folds.getValue((name,)) if self._folds.containsKey((name,)) else None
         if value is None:
@@ -176,12 +176,12 @@ class MappedStates:
 
 def fold(lake: Lake, *folds: Fold) -> Folded | None:
     """Return the results of workers over all sources, in one query; None if no table has rows."""
-    names = buckets(lake.spark)
+    names = choose_buckets(lake.spark)
     parts: list[ReadingPart] = []
     for number, (sources, rows, _, states) in enumerate(folds):
         parts.append(ReadingPart(sources, rows.columns, partial(rows.make_chunks, buckets=names, fold=number)))
         parts.append(ReadingPart(states or (), rows.state, partial(rows.make_state_chunks, buckets=names, fold=number)))
-    chunks = parts_in_tasks(lake, parts, CHUNK)
+    chunks = run_parts(lake, parts, CHUNK)
     return None if chunks is None else Folded(chunks, [_folding(fold) for fold in folds])
 
 
@@ -199,10 +199,10 @@ def collect_tables(folded: Blobs) -> defaultdict[str, list[dict[str, Any]]]:
     return read_blobs((row["table"], bytes(row["rows"])) for row in blobs.collect())
 
 
-def table_of(blobs: Blobs, name: str, columns: StructType) -> DataFrame:
+def read_table(blobs: Blobs, name: str, columns: StructType) -> DataFrame:
     """Return the rows of one table."""
 
-    def unpacked(batches: Batches) -> Batches:
+    def unpack_table(batches: Batches) -> Batches:
         return unpack(batch.filter(pc.field("table") == name).select(["rows"]) for batch in batches)
 
-    return blobs.mapInArrow(unpacked, columns)
+    return blobs.mapInArrow(unpack_table, columns)

@@ -31,24 +31,32 @@ from pyspark.sql.types import StructType
 from highwater.pipelines.base.errors import InputError, LakeError
 from highwater.pipelines.base.threads import run_concurrently
 from highwater.pipelines.lake import delta_commits
-from highwater.pipelines.lake.changes import change_action, changes_of
+from highwater.pipelines.lake.changes import find_changes, write_changes
 from highwater.pipelines.lake.parquet import read_files
-from highwater.pipelines.lake.row_parts import Wanted, before, but_for, but_for_keys, has_closed_days, part_of, rows_in
-from highwater.pipelines.lake.skipping import files_within
+from highwater.pipelines.lake.row_parts import (
+    Wanted,
+    count_wanted,
+    has_closed_days,
+    leave_out_keys,
+    leave_out_part,
+    select_old,
+    split_rows,
+)
+from highwater.pipelines.lake.skipping import select_files
 from highwater.pipelines.lake.stored_tables import StoredTables
 from highwater.pipelines.lake.table_files import (
     ADDED_SCHEMA,
     AddedFile,
     ConstraintBroken,
-    declared,
-    files_writer,
-    least,
-    rows_writer,
+    find_least,
+    make_cast,
+    make_files_writer,
+    make_rows_writer,
     write_rows,
 )
-from highwater.pipelines.lake.tables import create_table, hadoop_path, make_lake, require_declared
-from highwater.pipelines.spark.spark_jobs import described, with_settings
-from highwater.pipelines.spark.tasks import Work, in_tasks
+from highwater.pipelines.lake.tables import create_table, format_hadoop_path, make_lake, require_declared
+from highwater.pipelines.spark.spark_jobs import describe_jobs, override_settings
+from highwater.pipelines.spark.tasks import Work, run_in_tasks
 from highwater.pipelines.storage.place import Place
 from highwater.pipelines.storage.store import store_of
 from highwater.schemas.table import TableSpec
@@ -57,7 +65,7 @@ _BROKEN = re.compile(r"ConstraintBroken: (.*)")
 
 
 @contextmanager
-def constraints_kept() -> Iterator[None]:
+def translate_constraint_errors() -> Iterator[None]:
     """Raise broken constraints as one line; Spark wraps them in traces of task, stage and job.
 
     Raises:
@@ -100,7 +108,7 @@ def read_parquet(spark: SparkSession, files: Iterable[Place], columns: StructTyp
     Delta reads the log, and plans each scan, by jobs of its own: half of the 316 queries of a small audit.
     """
     # Spark takes paths for patterns.
-    paths = [_PATTERN.sub(r"\\\g<0>", hadoop_path(file)) for file in files]
+    paths = [_PATTERN.sub(r"\\\g<0>", format_hadoop_path(file)) for file in files]
     return spark.read.schema(columns).parquet(*paths) if paths else spark.createDataFrame([], columns)
 
 
@@ -114,7 +122,7 @@ class Lake(StoredTables):
     """
 
     def __init__(
-        self, spark: SparkSession | None, root: Place, fence: delta_commits.Fence = delta_commits.no_fence
+        self, spark: SparkSession | None, root: Place, fence: delta_commits.Fence = delta_commits.allow_commits
     ) -> None:
         super().__init__(root)
         self._spark = spark
@@ -178,7 +186,7 @@ class Lake(StoredTables):
             # Who was stopped for longer than its lease finds that another run has added them, and goes no further.
             self._fence()
             return
-        delta_commits.append(self._existing(spec), files, stamp, self._fence)
+        delta_commits.append(self._prepare_table(spec), files, stamp, self._fence)
 
     def replace(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str | None = None) -> None:
         """Replace the rows of the table. Safe to repeat.
@@ -199,8 +207,8 @@ class Lake(StoredTables):
         Raises:
             LakeError: a row of the files does not satisfy the condition.
         """
-        rest = but_for(part, spec.column_names)
-        outside = rows_in(self._existing(spec), spec, [file.path for file in files], rest)
+        rest = leave_out_part(part, spec.column_names)
+        outside = count_wanted(self._prepare_table(spec), spec, [file.path for file in files], rest)
         if outside:
             raise LakeError(f"{spec.full_name}: {outside} rows are not of the part that they were to replace")
         self._replace(spec, files, stamp, rest, part)
@@ -209,9 +217,9 @@ class Lake(StoredTables):
         """Remove all rows. Commits even without rows, to record the stamp."""
         self.replace_files(spec, [], stamp)
 
-    def stay(self, spec: TableSpec, stamp: str) -> None:
+    def commit_unchanged(self, spec: TableSpec, stamp: str) -> None:
         """Commit without changes, to record a stamp."""
-        delta_commits.stay(self._existing(spec), stamp, self._fence)
+        delta_commits.commit_unchanged(self._prepare_table(spec), stamp, self._fence)
 
     def append_made(
         self,
@@ -220,16 +228,16 @@ class Lake(StoredTables):
         work: Callable[[T], Iterator[pa.RecordBatch]],
         stamp: str,
     ) -> None:
-        """Add rows that tasks make (`pipelines.spark.tasks.in_tasks`) and write, as `append_once` does.
+        """Add rows that tasks make (`pipelines.spark.tasks.run_in_tasks`) and write, as `append_once` does.
 
         Raises:
             LakeError: a row breaks a constraint; nothing is written.
         """
         if self.stamp(spec) != stamp:
-            self._existing(spec)
-            write = rows_writer(self.root, spec, lambda batches: batches)
-            added = in_tasks(self.spark, plan, work, ADDED, write)
-            self.append_files(spec, self.files_in(added, spec.full_name), stamp)
+            self._prepare_table(spec)
+            write = make_rows_writer(self.root, spec, lambda batches: batches)
+            added = run_in_tasks(self.spark, plan, work, ADDED, write)
+            self.append_files(spec, self.collect_files(added, spec.full_name), stamp)
 
     def append_blobs(self, blobs: Blobs, specs: Sequence[TableSpec], stamp: str, rows: Work | None = None) -> None:
         """Add the rows of one batch to several tables in one query. Commits follow the order of the specs.
@@ -259,7 +267,7 @@ class Lake(StoredTables):
         """
         names = {spec.name: spec for spec in specs}
         what = ", ".join(spec.full_name for spec in specs)
-        return self._files_of(blobs, files_writer(self.root, names, rows), what)
+        return self._files_of(blobs, make_files_writer(self.root, names, rows), what)
 
     def write_rows(self, spec: TableSpec, rows: DataFrame | pa.Table) -> list[AddedFile]:
         """Write rows as files of a table; no version of it has them yet.
@@ -267,27 +275,27 @@ class Lake(StoredTables):
         Raises:
             LakeError: the columns of rows are not those of the table, or a row breaks a constraint.
         """
-        folder = self._existing(spec)
+        folder = self._prepare_table(spec)
         if not isinstance(rows, pa.Table):
             return self._files_of(
-                self._shaped(spec, rows), rows_writer(self.root, spec, declared(spec)), spec.full_name
+                self._select_columns(spec, rows), make_rows_writer(self.root, spec, make_cast(spec)), spec.full_name
             )
         if rows.schema.names != list(spec.column_names):
             odd = set(rows.schema.names) ^ set(spec.column_names)
             raise LakeError(f"{spec.full_name}: rows and table differ in columns: {', '.join(sorted(odd))}")
-        with constraints_kept():
+        with translate_constraint_errors():
             return write_rows(folder, spec, rows)
 
     def _files_of(self, source: Blobs, write: Work, what: str) -> list[AddedFile]:
-        return self.files_in(source.mapInArrow(write, ADDED), what)
+        return self.collect_files(source.mapInArrow(write, ADDED), what)
 
-    def files_in(self, added: DataFrame, what: str) -> list[AddedFile]:
+    def collect_files(self, added: DataFrame, what: str) -> list[AddedFile]:
         """Return files that tasks have written; `what` names them in a message.
 
         Raises:
             LakeError: a row breaks a constraint.
         """
-        with constraints_kept(), described(self.spark, what):
+        with translate_constraint_errors(), describe_jobs(self.spark, what):
             return sorted(AddedFile(*row) for row in added.collect())
 
     def replace_files(
@@ -316,32 +324,32 @@ class Lake(StoredTables):
             searched: all rows but these stay.
             staying: files that it has and that stay, by their paths.
         """
-        folder, there = self._existing(spec), self.log(spec).files
+        folder, there = self._prepare_table(spec), self.log(spec).files
         if has_closed_days(spec, self.closed):
-            closed = before(spec, self.closed)
+            closed = select_old(spec, self.closed)
             new = {file.path: file for file in files}
-            of_open = part_of(folder, spec, list(new), closed.inverted())
+            of_open = split_rows(folder, spec, list(new), closed.invert())
             files = [*(new[path] for path in of_open.whole), *of_open.written]
             stays = closed if stays is None else stays.beside(closed)
         written: Sequence[AddedFile] = ()
         if stays is not None:
-            within = [file.path for file in files_within(spec.arrow_schema, there, searched)]
+            within = [file.path for file in select_files(spec.arrow_schema, there, searched)]
             touched = [path for path in within if path not in staying]
-            rest = part_of(folder, spec, touched, stays, searched)
+            rest = split_rows(folder, spec, touched, stays, searched)
             staying = {file.path for file in there}.difference(touched).union(rest.whole)
             written = rest.written
         gone = [file for file in there if file.path not in staying]
-        changes = changes_of(folder, spec, files, gone, stays) if spec.feeds_changes else None
+        changes = find_changes(folder, spec, files, gone, stays) if spec.feeds_changes else None
         files = [*files, *written]
         if changes is None:
             delta_commits.replace(folder, files, stamp, self._fence, staying)
         elif changes.num_rows:
-            fed = [change_action(folder, changes.schema, changes.to_batches())]
+            fed = [write_changes(folder, changes.schema, changes.to_batches())]
             delta_commits.replace(folder, files, stamp, self._fence, staying, fed)
         else:
             for file in files:
                 store_of(folder).remove(folder / file.path)
-            delta_commits.stay(folder, stamp, self._fence)
+            delta_commits.commit_unchanged(folder, stamp, self._fence)
 
     def remove(self, spec: TableSpec, column: str, values: Sequence[str]) -> None:
         """Remove rows with one of these values in a column. Without such rows nothing is committed."""
@@ -350,7 +358,7 @@ class Lake(StoredTables):
             return
         require_declared(self.path(spec), spec)
         if self.rows(spec, column, where=part).num_rows:
-            self._replace(spec, [], None, but_for(part, [column]), part)
+            self._replace(spec, [], None, leave_out_part(part, [column]), part)
 
     def merge(
         self, spec: TableSpec, rows: DataFrame | pa.Table, by: str | None = None, stamp: str | None = None
@@ -372,15 +380,15 @@ class Lake(StoredTables):
             by: column of an instant that statistics are kept of: older rows than all of the new ones are not looked at.
             stamp: as of `replace`.
         """
-        folder = self._existing(spec)
+        folder = self._prepare_table(spec)
         require_declared(folder, spec)
         if not files:
-            delta_commits.stay(folder, stamp, self._fence)
+            delta_commits.commit_unchanged(folder, stamp, self._fence)
             return
         keys = read_files(spec, [folder / file.path for file in files], spec.keys)
-        since = None if by is None else least(files, by)
+        since = None if by is None else find_least(files, by)
         searched = None if by is None else pc.field(by) >= pa.scalar(since, pa.timestamp("us", "UTC"))
-        self._replace(spec, files, stamp, but_for_keys(keys, by, since), searched)
+        self._replace(spec, files, stamp, leave_out_keys(keys, by, since), searched)
 
     def gather(self, spec: TableSpec) -> None:
         """Compact small files of a table if there are many: every reader opens each of them.
@@ -394,15 +402,15 @@ class Lake(StoredTables):
 
     def settings(self, settings: Mapping[str, str]) -> AbstractContextManager[None]:
         """Set Spark settings within the block, and restore them after it."""
-        return with_settings(self.spark, settings)
+        return override_settings(self.spark, settings)
 
-    def _existing(self, spec: TableSpec) -> Place:
+    def _prepare_table(self, spec: TableSpec) -> Place:
         if not self.exists(spec):
             self.create([spec])
         return self.path(spec)
 
     @staticmethod
-    def _shaped(spec: TableSpec, df: DataFrame) -> DataFrame:
+    def _select_columns(spec: TableSpec, df: DataFrame) -> DataFrame:
         """Return the declared columns in order, and refuse missing or extra ones."""
         odd = set(df.columns) ^ set(spec.column_names)
         if odd or len(df.columns) != len(spec.columns):

@@ -20,7 +20,7 @@ Needed = tuple[TableSpec, pc.Expression | None]
 SEARCHED_MAX = 512 * 1024 * 1024
 
 
-def of_cluster(cluster_id: str | None, where: pc.Expression | None = None) -> pc.Expression | None:
+def match_cluster(cluster_id: str | None, where: pc.Expression | None = None) -> pc.Expression | None:
     """Return the condition of rows of a cluster; None for all clusters."""
     if cluster_id is None:
         return where
@@ -28,7 +28,7 @@ def of_cluster(cluster_id: str | None, where: pc.Expression | None = None) -> pc
     return of_it if where is None else of_it & where
 
 
-def reader_of(lake: Lake, needed: Iterable[Needed] = (), searched: Iterable[Needed] = ()) -> LakeReader:
+def open_reader(lake: Lake, needed: Iterable[Needed] = (), searched: Iterable[Needed] = ()) -> LakeReader:
     """Return a DuckDB reader over tables of a lake.
 
     Args:
@@ -53,7 +53,7 @@ def is_searchable(lake: Lake, spec: TableSpec) -> bool:
     return lake.has_rows(spec) and sum(file.size_bytes for file in lake.files(spec)) <= SEARCHED_MAX
 
 
-def rows_at(lake: Lake, spec: TableSpec, version: int) -> pa.Table | None:
+def read_version(lake: Lake, spec: TableSpec, version: int) -> pa.Table | None:
     """Return all rows of a small table as they were at a Delta version; None where its files are no longer there."""
     try:
         files = [lake.path(spec) / file.path for file in read_log(lake.path(spec), version).files]

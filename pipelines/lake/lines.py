@@ -31,13 +31,13 @@ class Line(NamedTuple):
     broker_id: int | None = None  #: that wrote it; None where nothing shows
 
 
-def at(places: Iterable[Place]) -> pc.Expression:
+def match_places(places: Iterable[Place]) -> pc.Expression:
     """Return files of a table that may hold rows of these places."""
     files, offsets = zip(*places, strict=True)
     return pc.field("file_id").isin(sorted(set(files))) & pc.field("byte_offset").isin(sorted(set(offsets)))
 
 
-def rows_at(reader: LakeReader, table: str, places: Iterable[Place], columns: str = "*") -> list[dict[str, Any]]:
+def find_rows(reader: LakeReader, table: str, places: Iterable[Place], columns: str = "*") -> list[dict[str, Any]]:
     """Return rows of a table that point at these places.
 
     Args:
@@ -61,21 +61,21 @@ def rows_at(reader: LakeReader, table: str, places: Iterable[Place], columns: st
     return [row for row in rows if (row["file_id"], row["byte_offset"]) in wanted]
 
 
-def texts_at(reader: LakeReader, places: Iterable[Place]) -> dict[Place, str]:
+def find_texts(reader: LakeReader, places: Iterable[Place]) -> dict[Place, str]:
     """Return messages of lines, where the lake has them."""
-    rows = rows_at(reader, "bronze_log_lines", places, "file_id, byte_offset, message")
+    rows = find_rows(reader, "bronze_log_lines", places, "file_id, byte_offset, message")
     return {(row["file_id"], row["byte_offset"]): row["message"] for row in rows if row["message"] is not None}
 
 
-def lines_at(reader: LakeReader, places: Iterable[Place], chars_max: int) -> dict[Place, Line]:
+def find_lines(reader: LakeReader, places: Iterable[Place], chars_max: int) -> dict[Place, Line]:
     """Return lines of logs, where the lake has them.
 
     Args:
         chars_max: characters of a text; the place in the file leads to the rest.
     """
     columns = f"file_id, byte_offset, line_no, time, broker_id, left(coalesce(message, ''), {chars_max}) AS text"
-    rows = rows_at(reader, "bronze_log_lines", places, columns)
-    paths = paths_of(reader, "bronze_log_files", {row["file_id"] for row in rows})
+    rows = find_rows(reader, "bronze_log_lines", places, columns)
+    paths = find_paths(reader, "bronze_log_files", {row["file_id"] for row in rows})
     return {
         (row["file_id"], row["byte_offset"]): Line(file=paths[row["file_id"]], **row)
         for row in rows
@@ -83,7 +83,7 @@ def lines_at(reader: LakeReader, places: Iterable[Place], chars_max: int) -> dic
     }
 
 
-def request_lines(reader: LakeReader, requests: Iterable[Request]) -> dict[Request, dict[str, Any]]:
+def find_request_lines(reader: LakeReader, requests: Iterable[Request]) -> dict[Request, dict[str, Any]]:
     """Where the lines of produces and of coordinators' requests stand: `file_id`, `byte_offset` and `line_no`.
 
     The same line in two files is one request; always the same one of them is given.
@@ -107,7 +107,7 @@ _REQUEST_LINES = f"""
 """
 
 
-def paths_of(reader: LakeReader, register: str, file_ids: Iterable[str]) -> dict[str, str]:
+def find_paths(reader: LakeReader, register: str, file_ids: Iterable[str]) -> dict[str, str]:
     """Return paths of files that are in a register.
 
     Args:

@@ -43,7 +43,7 @@ _ASKED_MAX = 4
 
 
 @contextmanager
-def one_writer(lake: Path, verb: str, wait_s: float, tell: Callable[[str], None]) -> Iterator[None]:
+def hold_lock(lake: Path, verb: str, wait_s: float, tell: Callable[[str], None]) -> Iterator[None]:
     """Be the one that writes a lake.
 
     Args:
@@ -58,7 +58,7 @@ def one_writer(lake: Path, verb: str, wait_s: float, tell: Callable[[str], None]
     """
     with ExitStack() as stack:
         while True:
-            file = stack.enter_context(_opened_file(lake, LOCK_NAME, os.O_RDWR | os.O_CREAT))
+            file = stack.enter_context(_open_file(lake, LOCK_NAME, os.O_RDWR | os.O_CREAT))
             if not _wait(file, lake, wait_s, tell):
                 yield
                 return
@@ -70,14 +70,14 @@ def one_writer(lake: Path, verb: str, wait_s: float, tell: Callable[[str], None]
         try:
             yield
         finally:
-            os.pwrite(file, _padded({}), 0)
+            os.pwrite(file, _pad_holder({}), 0)
 
 
-def holder(lake: Path) -> str:
+def read_holder(lake: Path) -> str:
     """Return the holder of a lake's lock in words; called only while somebody holds it."""
     for _ in range(_ASKED_MAX):
         try:
-            with _opened_file(lake, LOCK_NAME, os.O_RDONLY) as file:
+            with _open_file(lake, LOCK_NAME, os.O_RDONLY) as file:
                 holder = json.loads(os.pread(file, _HOLDER_BYTES, 0))
             return f"highwater {holder['verb']}, process {holder['pid']} on {holder['host']}, since {holder['since']}"
         except (OSError, ValueError, KeyError, TypeError):
@@ -86,7 +86,7 @@ def holder(lake: Path) -> str:
 
 
 @contextmanager
-def _opened_file(lake: Path, name: str, flags: int) -> Iterator[int]:
+def _open_file(lake: Path, name: str, flags: int) -> Iterator[int]:
     """Yield a file of the lake's folder that is plainly a lock.
 
     Raises:
@@ -133,9 +133,9 @@ def _wait(file: int, lake: Path, wait_s: float, tell: Callable[[str], None]) -> 
             tell(f"warning: {lake}: no locks on this file system; see to it that no other run writes this lake")
             return False
         if time.monotonic() >= deadline:
-            raise LakeBusy(lake, holder(lake), wait_s)
+            raise LakeBusy(lake, read_holder(lake), wait_s)
         if not announced:
-            tell(f"{lake} is being written by {holder(lake)}; waiting up to {wait_s:g} s")
+            tell(f"{lake} is being written by {read_holder(lake)}; waiting up to {wait_s:g} s")
             announced = True
         time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
 
@@ -144,10 +144,10 @@ def _write_holder(file: int, lake: Path, verb: str) -> None:
     since = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
     holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": since, "verb": verb}
     try:
-        os.pwrite(file, _padded(holder), 0)
+        os.pwrite(file, _pad_holder(holder), 0)
     except OSError as error:
         raise InputError(lake, f"cannot be written ({error.strerror})", "make room, or choose another folder") from None
 
 
-def _padded(holder: dict[str, object]) -> bytes:
+def _pad_holder(holder: dict[str, object]) -> bytes:
     return json.dumps(holder).encode().ljust(_HOLDER_BYTES - 1) + b"\n"

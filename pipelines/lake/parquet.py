@@ -39,21 +39,21 @@ def read_files(
         columns: some of the table's.
         where: over any of the table's columns.
     """
-    schema, files = columns_schema(spec, columns), list(files)
+    schema, files = select_schema(spec, columns), list(files)
     if not files:
         return schema.empty_table()
     read = (batch for file in files for batch in read_pieces(spec, ParquetPiece(file, 0), columns, where))
     return pa.Table.from_batches(read, schema)
 
 
-def scanned(files: Iterable[Place]) -> Any:
+def scan_files(files: Iterable[Place]) -> Any:
     """Return a dataset over the files of a table in a store; a column that a file lacks is null."""
     import pyarrow.dataset as ds
 
     fragments, schemas = [], []
     for file in files:
-        with readable(file):
-            fragments.append(_fragment(file))
+        with translate_read_errors(file):
+            fragments.append(_open_fragment(file))
             schemas.append(fragments[-1].physical_schema)
             schema = pa.unify_schemas(schemas)
     return ds.FileSystemDataset(fragments, schema, fragments[0].format, fragments[0].filesystem)
@@ -74,24 +74,24 @@ class ParquetPiece(NamedTuple):
     row_groups: tuple[int, ...] | None = None
 
 
-def pieces_of(file: Stored) -> list[ParquetPiece]:
+def split_file(file: Stored) -> list[ParquetPiece]:
     """Return pieces of a file that a task each can read; a small file, which is not looked into, is one."""
     place, size_bytes = file
     if size_bytes <= PIECE_BYTES:
         return [ParquetPiece(place, size_bytes)]
     import pyarrow.parquet as pq
 
-    with readable(place):
-        groups = pq.read_metadata(store_of(place).arrow_source(place)).num_row_groups
+    with translate_read_errors(place):
+        groups = pq.read_metadata(store_of(place).open_arrow_source(place)).num_row_groups
     return _cut(place, size_bytes, range(groups))
 
 
-def rows_of_file(place: Place) -> int:
+def count_rows(place: Place) -> int:
     """Return how many rows a file has."""
     import pyarrow.parquet as pq
 
-    with readable(place):
-        return int(pq.read_metadata(store_of(place).arrow_source(place)).num_rows)
+    with translate_read_errors(place):
+        return int(pq.read_metadata(store_of(place).open_arrow_source(place)).num_rows)
 
 
 def has_values(file: Place, column: str) -> bool:
@@ -102,7 +102,7 @@ def has_values(file: Place, column: str) -> bool:
     """
     import pyarrow.parquet as pq
 
-    with readable(file), pq.ParquetFile(store_of(file).arrow_source(file)) as opened:
+    with translate_read_errors(file), pq.ParquetFile(store_of(file).open_arrow_source(file)) as opened:
         names = [name for name in opened.schema_arrow.names if name.lower() == column]
         if not names:
             return False
@@ -116,8 +116,8 @@ def require_whole(file: Place) -> None:
     Raises:
         InputError: as `readable`.
     """
-    with readable(file):
-        for batch in _fragment(file).to_batches(batch_size=BATCH_ROWS, use_threads=False, batch_readahead=1):
+    with translate_read_errors(file):
+        for batch in _open_fragment(file).to_batches(batch_size=BATCH_ROWS, use_threads=False, batch_readahead=1):
             batch.validate()
 
 
@@ -127,21 +127,21 @@ def _cut(place: Place, size_bytes: int, groups: Sequence[int]) -> list[ParquetPi
     return [ParquetPiece(place, size_bytes // count, tuple(groups[begin:end])) for begin, end in pairwise(bounds)]
 
 
-def pieces_to_read(spec: TableSpec, files: Sequence[Stored], where: pc.Expression | None) -> list[ParquetPiece]:
+def plan_pieces(spec: TableSpec, files: Sequence[Stored], where: pc.Expression | None) -> list[ParquetPiece]:
     """Return pieces of files that a task each can read; of large ones, what may have rows of a condition."""
     large = [file for file in files if file.size_bytes > _LOOKED_INTO_BYTES]
     if where is None or len(large) > _LOOKED_INTO_MAX:
-        return [piece for file in files for piece in pieces_of(file)]
+        return [piece for file in files for piece in split_file(file)]
     rest = [ParquetPiece(*file) for file in files if file.size_bytes <= _LOOKED_INTO_BYTES]
-    return [*rest, *(piece for file in large for piece in pieces_where(spec, file, where))]
+    return [*rest, *(piece for file in large for piece in select_pieces(spec, file, where))]
 
 
-def pieces_where(spec: TableSpec, file: Stored, where: pc.Expression) -> list[ParquetPiece]:
+def select_pieces(spec: TableSpec, file: Stored, where: pc.Expression) -> list[ParquetPiece]:
     """Return pieces of the row groups of a file that may have rows of a condition, by their statistics."""
     place, size_bytes = file
-    fragment = _fragment(place)
-    with readable(place):
-        schema = _schema_of(spec, fragment.physical_schema)
+    fragment = _open_fragment(place)
+    with translate_read_errors(place):
+        schema = _read_schema(spec, fragment.physical_schema)
         there = fragment.row_groups
         wanted = fragment.subset(where, schema=schema).row_groups if there else []
     share = sum(group.total_byte_size for group in wanted) / (sum(group.total_byte_size for group in there) or 1)
@@ -156,10 +156,10 @@ def read_pieces(
     Args:
         where: rows that are given; row groups are skipped by their statistics.
     """
-    fragment, schema = _fragment(piece.place, piece.row_groups), columns_schema(spec, columns)
-    with readable(piece.place):
+    fragment, schema = _open_fragment(piece.place, piece.row_groups), select_schema(spec, columns)
+    with translate_read_errors(piece.place):
         batches = fragment.to_batches(
-            schema=_schema_of(spec, fragment.physical_schema),
+            schema=_read_schema(spec, fragment.physical_schema),
             columns=list(columns),
             filter=where,
             batch_size=BATCH_ROWS,
@@ -169,7 +169,7 @@ def read_pieces(
         )
     while True:
         # Only Arrow's own work is in the block: what a caller raises is not about the file.
-        with readable(piece.place):
+        with translate_read_errors(piece.place):
             batch = next(batches, None)
             if batch is None:
                 return
@@ -180,7 +180,7 @@ def read_pieces(
 
 
 @contextmanager
-def readable(file: Place) -> Iterator[None]:
+def translate_read_errors(file: Place) -> Iterator[None]:
     """Raise an InputError with a data file's path where Arrow finds it missing, cut, or of another schema.
 
     Raises:
@@ -198,22 +198,22 @@ def readable(file: Place) -> Iterator[None]:
         raise InputError(file, problem, "restore it, or audit into a new lake") from error
 
 
-def _fragment(place: Place, row_groups: Sequence[int] | None = None) -> Any:
+def _open_fragment(place: Place, row_groups: Sequence[int] | None = None) -> Any:
     import pyarrow.dataset as ds
     from pyarrow.fs import LocalFileSystem
 
-    source = store_of(place).arrow_source(place)
+    source = store_of(place).open_arrow_source(place)
     local = LocalFileSystem() if isinstance(source, str) else None
     file_format = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
     return file_format.make_fragment(source, local, row_groups=row_groups)
 
 
-def _schema_of(spec: TableSpec, there: pa.Schema) -> pa.Schema:
+def _read_schema(spec: TableSpec, there: pa.Schema) -> pa.Schema:
     """Return columns of a table as a file has them.
 
     What it lacks is null, also to a filter; and its instants may be of a type without a time zone (INT96).
     """
-    declared = columns_schema(spec, spec.column_names)
+    declared = select_schema(spec, spec.column_names)
     return pa.schema([there.field(name) if _is_plain(there, name) else declared.field(name) for name in declared.names])
 
 
@@ -221,6 +221,6 @@ def _is_plain(schema: pa.Schema, name: str) -> bool:
     return name in schema.names and not pa.types.is_timestamp(schema.field(name).type)
 
 
-def columns_schema(spec: TableSpec, columns: Sequence[str]) -> pa.Schema:
+def select_schema(spec: TableSpec, columns: Sequence[str]) -> pa.Schema:
     """Return the declared types of some columns; what was read may hold nulls whatever the declaration."""
     return pa.schema([spec.arrow_schema.field(name).with_nullable(True) for name in columns])

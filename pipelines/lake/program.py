@@ -29,22 +29,22 @@ def require_known_version(root: Place) -> None:
     Raises:
         InputError: it was written by such a version, or the file does not say.
     """
-    wrote, runs = _noted(root).get("version", ""), code_version()
-    if () < _numbers(wrote) < _OLDEST:
+    wrote, runs = _read_notes(root).get("version", ""), code_version()
+    if () < _parse_version(wrote) < _OLDEST:
         raise InputError(root, f"was written by highwater {wrote}, and lakes of 0.5 and older are not read", REBUILD)
-    if _numbers(wrote) > _numbers(runs) > ():
+    if _parse_version(wrote) > _parse_version(runs) > ():
         problem = f"was written by highwater {wrote}, and this is {runs}"
         raise InputError(root, problem, f"use version {wrote} or a later one, or another --lake")
 
 
 def is_noted(root: Place) -> bool:
     """Return whether the lake says which version wrote it."""
-    return bool(_noted(root))
+    return bool(_read_notes(root))
 
 
-def declared_by(root: Place) -> str | None:
+def read_declarations_hash(root: Place) -> str | None:
     """Return the hash of the tables' declarations by the version that last wrote the lake; None where it left none."""
-    return _noted(root).get("tables")
+    return _read_notes(root).get("tables")
 
 
 def note_program(root: Place, declarations: str) -> None:
@@ -54,12 +54,12 @@ def note_program(root: Place, declarations: str) -> None:
         declarations: hash of the tables' declarations.
     """
     now, folder = {"version": code_version(), "tables": declarations}, root / _PLACE[0]
-    if _noted(root) != now:
+    if _read_notes(root) != now:
         store_of(root).make_folder(folder)
         store_of(root).replace(folder / _PLACE[1], orjson.dumps(now))
 
 
-def _noted(root: Place) -> dict[str, str]:
+def _read_notes(root: Place) -> dict[str, str]:
     file, store = root / _PLACE[0] / _PLACE[1], store_of(root)
     if not store.is_file(file):
         return {}
@@ -72,6 +72,6 @@ def _noted(root: Place) -> dict[str, str]:
     return noted
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _parse_version(version: str) -> tuple[int, ...]:
     """Return a version as comparable numbers; empty where it is not known."""
     return tuple(map(int, version.split("."))) if _VERSION.fullmatch(version) else ()

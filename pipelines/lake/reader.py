@@ -20,7 +20,7 @@ import pyarrow as pa
 from highwater.pipelines.base.arrow_rows import dicts
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.lake.delta_log import TableLog, read_log
-from highwater.pipelines.lake.parquet import require_whole, scanned
+from highwater.pipelines.lake.parquet import require_whole, scan_files
 from highwater.pipelines.storage.place import Place, Uri
 from highwater.pipelines.storage.store import store_of
 from highwater.schemas.views import DUCKDB_MACROS, VIEWS, ViewSpec
@@ -44,7 +44,7 @@ _NO_EXTENSIONS: Final[dict[str, str | bool | int | float | list[str]]] = {
 _WILDCARD: Final = re.compile(r"[*?\[]")
 
 
-def _said(error: duckdb.Error) -> str:
+def _format_error(error: duckdb.Error) -> str:
     """Return DuckDB's message with its candidates, in one line, without the statement."""
     lines = [line.strip() for line in str(error).splitlines()]
     # DuckDB also suggests tables of its own catalog.
@@ -86,7 +86,7 @@ class LakeReader:
         """
         for layer, name in _TABLE.findall(statement):
             self._make_view(f"{layer}.{name}")
-        with self._readable_files():
+        with self._name_damaged_file():
             return dicts(self.connection.sql(statement, params=parameters or None).to_arrow_table())
 
     def query(self, statement: str) -> pa.Table:
@@ -111,17 +111,17 @@ class LakeReader:
             statements = self.connection.extract_statements(f"SELECT * FROM (\n{statement.strip().rstrip(';')}\n)")
             if len(statements) != 1:
                 raise InputError("SQL", "is several statements", _REMEDY)
-            with self._readable_files():
+            with self._name_damaged_file():
                 return self.connection.sql(statements[0].query).to_arrow_table()
         except duckdb.Error as error:
-            raise InputError("SQL", _said(error), _REMEDY) from None
+            raise InputError("SQL", _format_error(error), _REMEDY) from None
 
     def _lock(self) -> None:
         """Allow DuckDB the files of the views, and nothing else, for as long as the connection is open."""
         self.connection.execute("SET allowed_paths = ?", [self._files])
         self.connection.execute("SET enable_external_access = false; SET lock_configuration = true")
 
-    def view_columns(self, view: ViewSpec) -> list[tuple[str, str]]:
+    def list_view_columns(self, view: ViewSpec) -> list[tuple[str, str]]:
         """Return names and types of a view's columns."""
         self.make_view(view)
         rows = self.connection.view(view.name)
@@ -173,10 +173,10 @@ class LakeReader:
     def _show(self, full_name: str, log: TableLog, files: Sequence[Place]) -> None:
         # Names of columns are those of a log, which others may have written: DuckDB itself quotes what it is handed.
         name, no_rows = full_name.replace(".", "_"), log.columns.empty_table()
-        with self._readable_files():
-            rows = self._relation(f"{name}_files", files) if files else self._registered(f"{name}_files", no_rows)
+        with self._name_damaged_file():
+            rows = self._open_files(f"{name}_files", files) if files else self._register(f"{name}_files", no_rows)
         types = dict(zip(rows.columns, rows.types, strict=True))
-        declared = self._registered(f"{name}_declared", no_rows)
+        declared = self._register(f"{name}_declared", no_rows)
         for column, expected in zip(declared.columns, declared.types, strict=True):
             if not _is_alike(found := types.get(column, expected), expected):
                 problem = f"has values of type {found} in files of its column {column!a}, expected {expected}"
@@ -188,17 +188,17 @@ class LakeReader:
         rows.select(*map(duckdb.ColumnExpression, no_rows.column_names)).create_view(name, replace=False)
         self._views.add(full_name)
 
-    def _relation(self, name: str, files: Sequence[Place]) -> duckdb.DuckDBPyRelation:
+    def _open_files(self, name: str, files: Sequence[Place]) -> duckdb.DuckDBPyRelation:
         """Return the rows of files, which are read as a statement needs them."""
         paths = [str(file) for file in files]
         if isinstance(files[0], Uri) or any(_WILDCARD.search(path) for path in paths):
             # DuckDB fetches its readers of stores as extensions, and expands wildcards in the name of a file.
-            return self._registered(name, scanned(files))
+            return self._register(name, scan_files(files))
         self._files += paths
         return self.connection.read_parquet(paths, union_by_name=True)
 
     @contextmanager
-    def _readable_files(self) -> Iterator[None]:
+    def _name_damaged_file(self) -> Iterator[None]:
         """Raise an InputError with the path of a damaged file where DuckDB fails because of one."""
         try:
             yield
@@ -207,7 +207,7 @@ class LakeReader:
                 require_whole(Path(file))
             raise
 
-    def _registered(self, name: str, rows: object) -> duckdb.DuckDBPyRelation:
+    def _register(self, name: str, rows: object) -> duckdb.DuckDBPyRelation:
         self.connection.register(name, rows)
         return self.connection.view(name)
 

@@ -18,11 +18,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from highwater.pipelines.base.task_sizes import balance
-from highwater.pipelines.lake.digests import digested
+from highwater.pipelines.lake.digests import use_digests
 from highwater.pipelines.lake.lake import ADDED, Lake
-from highwater.pipelines.lake.parquet import PIECE_BYTES, ParquetPiece, Stored, pieces_to_read, read_pieces
-from highwater.pipelines.lake.table_files import AddedFile, declared, rows_writer
-from highwater.pipelines.spark.tasks import Work, in_tasks
+from highwater.pipelines.lake.parquet import PIECE_BYTES, ParquetPiece, Stored, plan_pieces, read_pieces
+from highwater.pipelines.lake.table_files import AddedFile, make_cast, make_rows_writer
+from highwater.pipelines.spark.tasks import Work, run_in_tasks
 from highwater.schemas.table import TableSpec
 
 #: Rows of a table, in batches, as rows of another shape.
@@ -59,10 +59,10 @@ def read_in_tasks(
         then: what a task makes of all its rows, and the columns of that.
     """
     work, columns = then or (None, shape)
-    return parts_in_tasks(lake, [ReadingPart(readings, shape, work)], columns)
+    return run_parts(lake, [ReadingPart(readings, shape, work)], columns)
 
 
-def parts_in_tasks(lake: Lake, parts: Sequence[ReadingPart], columns: StructType) -> DataFrame | None:
+def run_parts(lake: Lake, parts: Sequence[ReadingPart], columns: StructType) -> DataFrame | None:
     """Return results of tasks over all parts, in one query; None where no table has rows.
 
     Args:
@@ -71,7 +71,7 @@ def parts_in_tasks(lake: Lake, parts: Sequence[ReadingPart], columns: StructType
     there = [
         (number, reading)
         for number, part in enumerate(parts)
-        for reading in digested(lake, part.readings, part.shape)
+        for reading in use_digests(lake, part.readings, part.shape)
         if reading.files or (reading.files is None and lake.has_rows(reading.spec))
     ]
     if not there:
@@ -80,17 +80,19 @@ def parts_in_tasks(lake: Lake, parts: Sequence[ReadingPart], columns: StructType
     sized = [
         ((number, piece), piece.size_bytes)
         for number, (_, reading) in enumerate(there)
-        for piece in pieces_to_read(reading.spec, _files(lake, reading), reading.where)
+        for piece in plan_pieces(reading.spec, _list_files(lake, reading), reading.where)
     ]
     # Four tasks at least, and one for each core: `balance` gives four times as many as it is told.
     tasks = balance(sized, -(-lake.spark.sparkContext.defaultParallelism // 4))
 
-    def part_of(item: tuple[int, ParquetPiece]) -> int:
+    def find_part(item: tuple[int, ParquetPiece]) -> int:
         return there[item[0]][0]
 
-    plan = [[(part, tuple(items)) for part, items in groupby(sorted(task, key=part_of), key=part_of)] for task in tasks]
+    plan = [
+        [(part, tuple(items)) for part, items in groupby(sorted(task, key=find_part), key=find_part)] for task in tasks
+    ]
 
-    def rows_of_pieces(items: Sequence[tuple[int, ParquetPiece]]) -> Iterator[pa.RecordBatch]:
+    def read_rows(items: Sequence[tuple[int, ParquetPiece]]) -> Iterator[pa.RecordBatch]:
         for number, piece in items:
             spec, names, rows_of, where, *_ = there[number][1]
             for rows in read_pieces(spec, piece, names, where):
@@ -98,10 +100,10 @@ def parts_in_tasks(lake: Lake, parts: Sequence[ReadingPart], columns: StructType
 
     def make(of_part: tuple[int, tuple[tuple[int, ParquetPiece], ...]]) -> Iterator[pa.RecordBatch]:
         part, items = of_part
-        rows, work = rows_of_pieces(items), works[part]
+        rows, work = read_rows(items), works[part]
         return rows if work is None else work(rows)
 
-    return in_tasks(lake.spark, plan, make, columns)
+    return run_in_tasks(lake.spark, plan, make, columns)
 
 
 def write_in_tasks(lake: Lake, spec: TableSpec, readings: Sequence[Reading]) -> list[AddedFile]:
@@ -111,15 +113,15 @@ def write_in_tasks(lake: Lake, spec: TableSpec, readings: Sequence[Reading]) -> 
         LakeError: a row breaks a constraint.
     """
     lake.create([spec])
-    write = rows_writer(lake.root, spec, declared(spec))
+    write = make_rows_writer(lake.root, spec, make_cast(spec))
     added = read_in_tasks(lake, readings, spec.worker_schema, (write, ADDED))
-    return [] if added is None else lake.files_in(added, spec.full_name)
+    return [] if added is None else lake.collect_files(added, spec.full_name)
 
 
-def few_rows(lake: Lake, reading: Reading, shape: StructType) -> pa.Table:
+def read_few_rows(lake: Lake, reading: Reading, shape: StructType) -> pa.Table:
     """Return rows that the driver can hold. It reads a small table itself, in less time than tasks need to start."""
-    (reading,) = digested(lake, [reading], shape)
-    pieces = pieces_to_read(reading.spec, _files(lake, reading), reading.where)
+    (reading,) = use_digests(lake, [reading], shape)
+    pieces = plan_pieces(reading.spec, _list_files(lake, reading), reading.where)
     if sum(piece.size_bytes for piece in pieces) > PIECE_BYTES:
         rows = read_in_tasks(lake, [reading], shape)
         assert rows is not None
@@ -129,19 +131,19 @@ def few_rows(lake: Lake, reading: Reading, shape: StructType) -> pa.Table:
     return pa.Table.from_batches(batches, to_arrow_schema(shape, timezone="UTC"))
 
 
-def _files(lake: Lake, reading: Reading) -> Sequence[Stored]:
+def _list_files(lake: Lake, reading: Reading) -> Sequence[Stored]:
     return lake.files(reading.spec, reading.where) if reading.files is None else reading.files
 
 
-def as_they_are(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def keep_rows(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield a function for `Reading` that leaves the rows as the table has them."""
     yield rows
 
 
-def by_batch(make: Callable[..., pa.RecordBatch], *arguments: Any) -> RowsOf:
+def map_batches(make: Callable[..., pa.RecordBatch], *arguments: Any) -> RowsOf:
     """Return a function for `Reading` out of one that gives one batch for each."""
 
-    def rows_of(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def map_rows(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield make(rows, *arguments)
 
-    return rows_of
+    return map_rows

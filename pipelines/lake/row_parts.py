@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from highwater.pipelines.base.arrow_rows import look_up
 from highwater.pipelines.lake.clusters import ClusterInstants
-from highwater.pipelines.lake.parquet import ParquetPiece, Stored, pieces_of, pieces_where, read_pieces, rows_of_file
-from highwater.pipelines.lake.table_files import AddedFile, TableWriter, declared
+from highwater.pipelines.lake.parquet import ParquetPiece, Stored, count_rows, read_pieces, select_pieces, split_file
+from highwater.pipelines.lake.table_files import AddedFile, TableWriter, make_cast
 from highwater.pipelines.lake.table_queries import answer
 from highwater.pipelines.storage.place import Place
 from highwater.schemas.table import TableSpec
@@ -29,7 +29,7 @@ class Wanted(NamedTuple):
     columns: tuple[str, ...]  #: what is looked at
     of: Callable[[pa.RecordBatch], pa.Array]  #: booleans, for a batch with these columns at least
 
-    def inverted(self) -> Wanted:
+    def invert(self) -> Wanted:
         """Return the rows that are not wanted."""
         return Wanted(self.columns, lambda rows: pc.invert(self.of(rows)))
 
@@ -49,7 +49,7 @@ class RowPart(NamedTuple):
     rows_left_out: int  #: rows of the files that are not wanted
 
 
-def part_of(
+def split_rows(
     folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted, searched: pc.Expression | None = None
 ) -> RowPart:
     """Return the wanted rows of files of a table. Only files with wanted and unwanted rows are written again.
@@ -61,30 +61,30 @@ def part_of(
     whole, mixed, written, left_out = [], [], [], 0
     for path in paths:
         file = Stored(folder / path, 0)
-        pieces = pieces_of(file) if searched is None else pieces_where(spec, file, searched)
+        pieces = split_file(file) if searched is None else select_pieces(spec, file, searched)
         masks = [wanted.of(batch) for piece in pieces for batch in read_pieces(spec, piece, wanted.columns)]
         row_count, chosen = sum(map(len, masks)), sum(pc.sum(mask).as_py() or 0 for mask in masks)
         left_out += row_count - chosen
         if chosen == row_count:
             whole.append(path)
-        elif chosen or row_count < rows_of_file(file.place):
+        elif chosen or row_count < count_rows(file.place):
             mixed.append(path)
-            written.append(_written(folder, spec, path, wanted))
+            written.append(_write_wanted(folder, spec, path, wanted))
     return RowPart(tuple(whole), tuple(mixed), tuple(written), left_out)
 
 
-def rows_in(folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted) -> int:
+def count_wanted(folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted) -> int:
     """Return how many rows of files are wanted, without writing."""
     batches = (batch for path in paths for batch in read_pieces(spec, ParquetPiece(folder / path, 0), wanted.columns))
     return sum(pc.sum(wanted.of(batch)).as_py() or 0 for batch in batches)
 
 
-def _written(folder: Place, spec: TableSpec, path: str, wanted: Wanted) -> AddedFile:
+def _write_wanted(folder: Place, spec: TableSpec, path: str, wanted: Wanted) -> AddedFile:
     writer = TableWriter(folder, spec)
     rows = (
         batch.filter(wanted.of(batch)) for batch in read_pieces(spec, ParquetPiece(folder / path, 0), spec.column_names)
     )
-    for batch in declared(spec)(rows):
+    for batch in make_cast(spec)(rows):
         writer.write(batch)
     return writer.close()
 
@@ -94,32 +94,32 @@ def has_closed_days(spec: TableSpec, instants: ClusterInstants) -> bool:
     return spec.layer == "gold" and bool(spec.dated_by and instants.latest_us)
 
 
-def before(spec: TableSpec, instants: ClusterInstants) -> Wanted:
+def select_old(spec: TableSpec, instants: ClusterInstants) -> Wanted:
     """Return rows that are older than the instant of their cluster."""
 
-    def are_before(rows: pa.RecordBatch) -> pa.Array:
+    def mask_old(rows: pa.RecordBatch) -> pa.Array:
         date = pc.max_element_wise(*(rows.column(name).cast(pa.int64()) for name in spec.dated_by))
         since = pc.fill_null(look_up(instants.by_cluster, rows.column("cluster_id"), pa.int64()), instants.others_us)
         return pc.fill_null(pc.less(date, since), False)
 
-    return Wanted(("cluster_id", *spec.dated_by), are_before)
+    return Wanted(("cluster_id", *spec.dated_by), mask_old)
 
 
-def but_for(part: pc.Expression, columns: Sequence[str]) -> Wanted:
+def leave_out_part(part: pc.Expression, columns: Sequence[str]) -> Wanted:
     """Return rows that do not satisfy a condition.
 
     Args:
         columns: those that the condition names, and maybe others.
     """
 
-    def are_out(rows: pa.RecordBatch) -> pa.Array:
-        within = rows.append_column("_number", _numbers(rows)).filter(part)
-        return pc.invert(pc.is_in(_numbers(rows), value_set=within.column("_number")))
+    def mask_kept(rows: pa.RecordBatch) -> pa.Array:
+        within = rows.append_column("_number", _number_rows(rows)).filter(part)
+        return pc.invert(pc.is_in(_number_rows(rows), value_set=within.column("_number")))
 
-    return Wanted(tuple(columns), are_out)
+    return Wanted(tuple(columns), mask_kept)
 
 
-def but_for_keys(keys: pa.Table, by: str | None = None, since: datetime | None = None) -> Wanted:
+def leave_out_keys(keys: pa.Table, by: str | None = None, since: datetime | None = None) -> Wanted:
     """Return rows of a table whose keys are not among some; DuckDB finds them in the driver's process, without a query.
 
     Args:
@@ -129,12 +129,12 @@ def but_for_keys(keys: pa.Table, by: str | None = None, since: datetime | None =
     begun = [] if by is None else [f"old.\"{by}\" >= TIMESTAMPTZ '{since:%Y-%m-%d %H:%M:%S.%f}+00'"]
     query = f"SELECT old._number FROM old SEMI JOIN new ON {' AND '.join([*same, *begun])}"
 
-    def are_out(rows: pa.RecordBatch) -> pa.Array:
-        old = pa.Table.from_batches([rows.append_column("_number", _numbers(rows))])
-        return pc.invert(pc.is_in(_numbers(rows), value_set=answer(query, old=old, new=keys).column("_number")))
+    def mask_kept(rows: pa.RecordBatch) -> pa.Array:
+        old = pa.Table.from_batches([rows.append_column("_number", _number_rows(rows))])
+        return pc.invert(pc.is_in(_number_rows(rows), value_set=answer(query, old=old, new=keys).column("_number")))
 
-    return Wanted(tuple(dict.fromkeys((*keys.column_names, *([] if by is None else [by])))), are_out)
+    return Wanted(tuple(dict.fromkeys((*keys.column_names, *([] if by is None else [by])))), mask_kept)
 
 
-def _numbers(rows: pa.RecordBatch) -> pa.Array:
+def _number_rows(rows: pa.RecordBatch) -> pa.Array:
     return pa.array(range(rows.num_rows), pa.int64())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _CUT: Final = timedelta(milliseconds=1)
 
 
-def files_within(schema: pa.Schema, files: Sequence[LiveFile], where: pc.Expression | None) -> list[LiveFile]:
+def select_files(schema: pa.Schema, files: Sequence[LiveFile], where: pc.Expression | None) -> list[LiveFile]:
     """Return the files that may contain a matching row.
 
     Arrow decides it: what holds of all rows of a file is given to it as what a partition says.
@@ -35,25 +35,25 @@ def files_within(schema: pa.Schema, files: Sequence[LiveFile], where: pc.Express
     form, nowhere = ds.ParquetFileFormat(), LocalFileSystem()
     numbers = {str(number): file for number, file in enumerate(files)}
     fragments = [
-        form.make_fragment(number, nowhere, partition_expression=_holds(schema, file))
+        form.make_fragment(number, nowhere, partition_expression=_describe_file(schema, file))
         for number, file in numbers.items()
     ]
     dataset = ds.FileSystemDataset(fragments, schema, form)
     return [numbers[fragment.path] for fragment in dataset.get_fragments(where)]
 
 
-def _holds(schema: pa.Schema, file: LiveFile) -> pc.Expression:
+def _describe_file(schema: pa.Schema, file: LiveFile) -> pc.Expression:
     """Return the expression that holds for each row of a file with these statistics (Delta's PROTOCOL.md)."""
-    return reduce(and_, _of_columns(schema, file), pc.scalar(True))
+    return reduce(and_, _describe_columns(schema, file), pc.scalar(True))
 
 
-def _of_columns(schema: pa.Schema, file: LiveFile) -> Iterator[pc.Expression]:
+def _describe_columns(schema: pa.Schema, file: LiveFile) -> Iterator[pc.Expression]:
     for name in schema.names:
         column, kind, nulls = pc.field(name), schema.field(name).type, file.nulls.get(name)
         bounds = []
-        if (least := _scalar(kind, file.lowest.get(name))) is not None:
+        if (least := _make_scalar(kind, file.lowest.get(name))) is not None:
             bounds.append(column >= least)
-        if (greatest := _scalar(kind, file.highest.get(name), _CUT)) is not None:
+        if (greatest := _make_scalar(kind, file.highest.get(name), _CUT)) is not None:
             bounds.append(column <= greatest)
         if nulls is not None and nulls == file.rows:
             yield column.is_null()
@@ -62,7 +62,7 @@ def _of_columns(schema: pa.Schema, file: LiveFile) -> Iterator[pc.Expression]:
             yield span if nulls == 0 else span | column.is_null()
 
 
-def _scalar(kind: pa.DataType, value: Any, cut: timedelta = timedelta(0)) -> pa.Scalar | None:
+def _make_scalar(kind: pa.DataType, value: Any, cut: timedelta = timedelta(0)) -> pa.Scalar | None:
     if isinstance(value, datetime):
         return pa.scalar(value + cut, kind)
     return pa.scalar(value, kind) if isinstance(value, int | str) else None

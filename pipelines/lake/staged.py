@@ -19,7 +19,7 @@ from highwater.pipelines.lake.folds import Fold
 from highwater.pipelines.lake.lake import Blobs, Lake
 from highwater.pipelines.lake.parquet import Stored, read_files
 from highwater.pipelines.lake.readings import Reading, RowsOf
-from highwater.pipelines.lake.table_files import AddedFile, least
+from highwater.pipelines.lake.table_files import AddedFile, find_least
 from highwater.pipelines.storage.place import STAGING, Place
 from highwater.pipelines.storage.store import store_of
 from highwater.schemas.table import TableSpec
@@ -43,14 +43,14 @@ class Staged:
         Args:
             tables: all that have rows if not given.
         """
-        return least([file for file in self._files if not tables or file.table in tables], column)
+        return find_least([file for file in self._files if not tables or file.table in tables], column)
 
     def table(self, table: str, *columns: str) -> pa.Table:
         """Return columns of the rows of a small table, read without a query."""
         spec = self._specs[table]
         return read_files(spec, [self._lake.path(spec) / file.path for file in self.files(table)], columns)
 
-    def few_rows(self, table: str, *columns: str) -> list[dict[str, Any]]:
+    def read_few_rows(self, table: str, *columns: str) -> list[dict[str, Any]]:
         """Return rows of a small table as dicts; with all columns if none are given."""
         rows: list[dict[str, Any]] = self.table(table, *(columns or self._specs[table].column_names)).to_pylist()
         return rows

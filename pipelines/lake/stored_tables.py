@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from highwater.pipelines.base.arrow_rows import dicts
-from highwater.pipelines.lake.clusters import ClusterInstants, latest
-from highwater.pipelines.lake.commits import added_since, added_until, stamps_of
+from highwater.pipelines.lake.clusters import ClusterInstants, find_latest
+from highwater.pipelines.lake.commits import find_added_files, find_unsettled_files, read_stamps
 from highwater.pipelines.lake.contents import find_tables
-from highwater.pipelines.lake.delta_log import OpenLogs, TableLog, table_version
-from highwater.pipelines.lake.parquet import Stored, pieces_of, read_files, read_pieces
-from highwater.pipelines.lake.skipping import files_within
+from highwater.pipelines.lake.delta_log import OpenLogs, TableLog, find_version
+from highwater.pipelines.lake.parquet import Stored, read_files, read_pieces, split_file
+from highwater.pipelines.lake.skipping import select_files
 from highwater.pipelines.storage.place import Place, resolved
 from highwater.schemas.state import EXPIRIES
 from highwater.schemas.table import TableSpec
@@ -38,7 +38,7 @@ class StoredTables:
         """Return the instants before which days are closed (`pipelines.upkeep.expiry`)."""
         rows = self.rows(EXPIRIES, "cluster_id", "closed_time")
         instants = rows["closed_time"].cast(pa.int64()).to_pylist()
-        return latest(zip(rows["cluster_id"].to_pylist(), instants, strict=True))
+        return find_latest(zip(rows["cluster_id"].to_pylist(), instants, strict=True))
 
     def path(self, spec: TableSpec) -> Place:
         """Return the folder of a table."""
@@ -46,15 +46,15 @@ class StoredTables:
 
     def exists(self, spec: TableSpec) -> bool:
         """Return True if the table exists."""
-        return table_version(self.path(spec)) is not None
+        return find_version(self.path(spec)) is not None
 
     def has_rows(self, spec: TableSpec) -> bool:
         """Return True if the table was written after version 0, which creates it."""
-        return (table_version(self.path(spec)) or 0) > 0
+        return (find_version(self.path(spec)) or 0) > 0
 
     def versions(self) -> dict[str, int]:
         """Return the Delta version of every table of the lake, by full name."""
-        return {name: table_version(path) or 0 for name, path in sorted(find_tables(self.root).items())}
+        return {name: find_version(path) or 0 for name, path in sorted(find_tables(self.root).items())}
 
     def log(self, spec: TableSpec) -> TableLog:
         """Return the log of a table at its latest version.
@@ -72,7 +72,7 @@ class StoredTables:
         """
         if not self.has_rows(spec):
             return []
-        there = files_within(spec.arrow_schema, self.log(spec).files, where)
+        there = select_files(spec.arrow_schema, self.log(spec).files, where)
         return [Stored(self.path(spec) / file.path, file.size_bytes) for file in there]
 
     def rows(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> pa.Table:
@@ -95,7 +95,7 @@ class StoredTables:
         Args:
             files: read these only. None to read all that may have such rows.
         """
-        for piece in chain.from_iterable(map(pieces_of, self.files(spec, where) if files is None else files)):
+        for piece in chain.from_iterable(map(split_file, self.files(spec, where) if files is None else files)):
             yield from read_pieces(spec, piece, columns, where)
 
     def stamp(self, spec: TableSpec) -> str | None:
@@ -104,18 +104,18 @@ class StoredTables:
 
     def stamps(self, spec: TableSpec) -> Iterator[tuple[int, str]]:
         """Return stamps with their Delta versions, newest first."""
-        return stamps_of(self.path(spec))
+        return read_stamps(self.path(spec))
 
-    def added_until(self, spec: TableSpec, settled: Callable[[str], bool]) -> tuple[Stored, ...] | None:
+    def find_unsettled_files(self, spec: TableSpec, settled: Callable[[str], bool]) -> tuple[Stored, ...] | None:
         """Return files added since the newest commit of a settled batch; None if the log does not show it.
 
         Args:
             settled: whether a batch, and so all before it, is done with.
         """
-        added = added_until(self.path(spec), settled)
+        added = find_unsettled_files(self.path(spec), settled)
         return None if added is None else tuple(Stored(self.path(spec) / name, size) for name, size in added)
 
-    def added_since(self, spec: TableSpec, version: int) -> tuple[Stored, ...] | None:
-        """Return files added after a version; None if the log does not show it (`lake.commits.added_since`)."""
-        added = added_since(self.path(spec), version)
+    def find_added_files(self, spec: TableSpec, version: int) -> tuple[Stored, ...] | None:
+        """Return files added after a version; None if the log does not show it (`lake.commits.find_added_files`)."""
+        added = find_added_files(self.path(spec), version)
         return None if added is None else tuple(Stored(self.path(spec) / name, size) for name, size in added)

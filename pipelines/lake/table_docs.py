@@ -19,13 +19,13 @@ _LAYERS = {
 }
 
 
-def tables_markdown(tables: Sequence[TableSpec], views: Sequence[ViewSpec]) -> str:
+def build_tables_markdown(tables: Sequence[TableSpec], views: Sequence[ViewSpec]) -> str:
     """Return all tables and views as the document docs/tables.md."""
-    return "\n".join(_document(tables, views)) + "\n"
+    return "\n".join(_build_document(tables, views)) + "\n"
 
 
-def _document(tables: Sequence[TableSpec], views: Sequence[ViewSpec]) -> Iterator[str]:
-    feeds = _names([table.full_name for table in tables if table.feeds_changes])
+def _build_document(tables: Sequence[TableSpec], views: Sequence[ViewSpec]) -> Iterator[str]:
+    feeds = _join_names([table.full_name for table in tables if table.feeds_changes])
     introduction = (files(__package__ or "") / "tables.md").read_text(encoding="utf-8")
     yield introduction.replace("{feeds}", feeds)
     yield "## All tables"
@@ -37,17 +37,17 @@ def _document(tables: Sequence[TableSpec], views: Sequence[ViewSpec]) -> Iterato
         yield "|---|---|"
         for table in tables:
             if table.layer == layer:
-                yield f"| [{table.full_name}](#{_anchor(table.full_name)}) | {_cell(table.comment)} |"
+                yield f"| [{table.full_name}](#{_make_anchor(table.full_name)}) | {_escape_cell(table.comment)} |"
     yield ""
     yield "**Views.** Made by `highwater sql`, not stored; for Spark and DuckDB alike."
     yield ""
     yield "| view | what |"
     yield "|---|---|"
     for view in views:
-        yield f"| [{view.name}](#{_anchor(view.name)}) | {_cell(view.comment)} |"
+        yield f"| [{view.name}](#{_make_anchor(view.name)}) | {_escape_cell(view.comment)} |"
     for table in tables:
         yield ""
-        yield from _table(table)
+        yield from _describe_table(table)
     for view in views:
         yield ""
         yield f"## {view.name}"
@@ -59,16 +59,16 @@ def _document(tables: Sequence[TableSpec], views: Sequence[ViewSpec]) -> Iterato
         yield "```"
 
 
-def _table(table: TableSpec) -> Iterator[str]:
+def _describe_table(table: TableSpec) -> Iterator[str]:
     yield f"## {table.full_name}"
     yield ""
     yield table.comment
     yield ""
-    yield f"- key: {_names(table.keys)}"
+    yield f"- key: {_join_names(table.keys)}"
     if table.ordered_by:
         yield f"- written in the order of: `{table.ordered_by}`"
     if table.dated_by:
-        yield f"- old days can be dropped, by: {_names(table.dated_by)}"
+        yield f"- old days can be dropped, by: {_join_names(table.dated_by)}"
     for name, check in table.checks.items():
         yield f"- constraint {name}: `{check}`"
     for name, value in table.delta_properties.items():
@@ -77,37 +77,37 @@ def _table(table: TableSpec) -> Iterator[str]:
     yield "| column | type | null | what |"
     yield "|---|---|---|---|"
     for column in table.columns:
-        yield from _column(column, "")
+        yield from _describe_column(column, "")
 
 
-def _column(column: StructField, parent: str) -> Iterator[str]:
+def _describe_column(column: StructField, parent: str) -> Iterator[str]:
     """Yield a column, then the fields of its elements."""
-    comment = _cell(column.metadata.get("comment", ""))
+    comment = _escape_cell(column.metadata.get("comment", ""))
     null = "yes" if column.nullable else "no"
-    yield f"| {parent}{column.name} | {_short(column.dataType)} | {null} | {comment} |"
+    yield f"| {parent}{column.name} | {_shorten_type(column.dataType)} | {null} | {comment} |"
     element = column.dataType.elementType if isinstance(column.dataType, ArrayType) else column.dataType
     if isinstance(element, StructType):
         mark = "[]." if isinstance(column.dataType, ArrayType) else "."
         for field in element.fields:
-            yield from _column(field, f"{parent}{column.name}{mark}")
+            yield from _describe_column(field, f"{parent}{column.name}{mark}")
 
 
-def _short(data_type: DataType) -> str:
+def _shorten_type(data_type: DataType) -> str:
     """Return a type; fields of a struct have their own rows."""
     if isinstance(data_type, ArrayType):
-        return f"array of {_short(data_type.elementType)}"
+        return f"array of {_shorten_type(data_type.elementType)}"
     return "struct" if isinstance(data_type, StructType) else data_type.simpleString()
 
 
-def _names(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     """Return a comment for a table cell, with the Markdown signs that occur escaped."""
     return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
 
 
-def _anchor(heading: str) -> str:
+def _make_anchor(heading: str) -> str:
     """Return GitHub's anchor of a heading, without dots."""
     return heading.replace(".", "").lower()

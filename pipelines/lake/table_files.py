@@ -79,13 +79,13 @@ class AddedFile(NamedTuple):
         }
 
 
-def least(files: Sequence[AddedFile], column: str) -> datetime | None:
+def find_least(files: Sequence[AddedFile], column: str) -> datetime | None:
     """Return a lower bound of a timestamp column, from file statistics. None if all values are null."""
     instants = (orjson.loads(file.stats)["minValues"].get(column) for file in files)
     return min((datetime.fromisoformat(instant) for instant in instants if instant), default=None)
 
 
-def rows_table(spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+def build_table(spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     """Return a table of rows with values in the order of the columns."""
     columns = zip(*rows, strict=True) if rows else ((),) * len(spec.columns)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, spec.arrow_schema, strict=True)]
@@ -107,7 +107,7 @@ class TableWriter:
         self._store.make_folder(folder)
         self._spec = spec
         self._file = folder / f"part-{uuid4()}.zstd.parquet"
-        self._sink = self._store.arrow_sink(self._file)
+        self._sink = self._store.open_arrow_sink(self._file)
         self._writer = pq.ParquetWriter(self._sink, spec.arrow_schema, compression="zstd", store_schema=False)
         self._batches: list[pa.RecordBatch] = []
         self._waiting_rows = 0
@@ -179,17 +179,17 @@ class _Bounds:
         """Return the lower bound for statistics: not above any value."""
         if isinstance(self.minimum, str):
             return self.minimum[:_STATS_CHARS]
-        return _milliseconds(self.minimum)
+        return _truncate_instant(self.minimum)
 
     def highest(self) -> Any:
         """Return the upper bound for statistics: not below any value. A cut text is raised above its prefix."""
         if isinstance(self.maximum, str):
             cut = self.maximum[:_STATS_CHARS]
             return cut if cut == self.maximum else cut + "\U0010ffff"
-        return _milliseconds(self.maximum)
+        return _truncate_instant(self.maximum)
 
 
-def _milliseconds(value: Any) -> Any:
+def _truncate_instant(value: Any) -> Any:
     """Return an instant for Delta's statistics, cut to milliseconds, as its readers expect."""
     if not isinstance(value, datetime):
         return value
@@ -206,7 +206,7 @@ def check(spec: TableSpec, table: pa.Table) -> None:
         return
     words = {word for condition in spec.checks.values() for word in _WORD.findall(condition)}
     names = [name for name in spec.column_names if name in words]
-    columns = [_comparable(table.column(name)) for name in names]
+    columns = [_make_comparable(table.column(name)) for name in names]
     rows = set(zip(*[column.to_pylist() for column in columns], strict=True))
     database = sqlite3.connect(":memory:")
     try:
@@ -223,7 +223,7 @@ def check(spec: TableSpec, table: pa.Table) -> None:
         database.close()
 
 
-def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _make_comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_timestamp(column.type):
         return column.cast(pa.int64())
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
@@ -232,7 +232,7 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-def files_writer(
+def make_files_writer(
     root: Place, specs: Mapping[str, TableSpec], blobs: Callable[[Batches], Batches] | None = None
 ) -> Callable[[Batches], Batches]:
     """Return a function for ``mapInArrow`` that writes rows of blobs and gives files (`ADDED_SCHEMA`).
@@ -263,7 +263,7 @@ def files_writer(
     return write
 
 
-def rows_writer(root: Place, spec: TableSpec, rows: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
+def make_rows_writer(root: Place, spec: TableSpec, rows: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
     """Return a function for ``mapInArrow`` that writes the rows of another one and gives their file.
 
     Args:
@@ -282,7 +282,7 @@ def rows_writer(root: Place, spec: TableSpec, rows: Callable[[Batches], Batches]
     return write
 
 
-def declared(spec: TableSpec) -> Callable[[Batches], Batches]:
+def make_cast(spec: TableSpec) -> Callable[[Batches], Batches]:
     """Return a function for `rows_writer` that casts nullable Spark rows to the declared types."""
     schema = spec.arrow_schema
 

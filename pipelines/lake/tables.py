@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from pyspark.sql.types import StructType
 
 from highwater.pipelines.base.errors import ForeignTable, InputError, SchemaMismatch
-from highwater.pipelines.lake.delta_commits import Fence, alter, create, no_fence
+from highwater.pipelines.lake.delta_commits import Fence, allow_commits, alter, create
 from highwater.pipelines.lake.delta_log import TableLog, read_log
 from highwater.pipelines.lake.delta_table import (
-    difference,
-    foreign_parts,
+    describe_difference,
+    describe_widening,
+    find_foreign_parts,
+    find_missing_properties,
+    find_odd_properties,
     is_same,
-    missing_properties,
-    odd_properties,
-    widening,
 )
 from highwater.pipelines.lake.program import REBUILD
 from highwater.pipelines.storage.place import Place, Uri, resolved
@@ -23,7 +23,7 @@ from highwater.pipelines.storage.store import store_of
 from highwater.schemas.table import TableSpec
 
 
-def create_table(folder: Place, spec: TableSpec, fence: Fence = no_fence) -> None:
+def create_table(folder: Place, spec: TableSpec, fence: Fence = allow_commits) -> None:
     """Create version 0, whole or not at all; another process may create the table first.
 
     Raises:
@@ -49,19 +49,19 @@ def bring_up(folder: Place, spec: TableSpec, fence: Fence) -> str | None:
     Raises:
         SchemaMismatch: rows would have to change.
     """
-    how = _how(folder, spec)
+    how = _describe_change(folder, spec)
     if how is not None:
         alter(folder, spec, how or "properties", fence)
     return how or None
 
 
-def lacks(folder: Place, spec: TableSpec) -> str | None:
+def describe_upgrade(folder: Place, spec: TableSpec) -> str | None:
     """Return what `bring_up` would do to columns and constraints, in words; None for nothing.
 
     Raises:
         SchemaMismatch: rows would have to change.
     """
-    return _how(folder, spec) or None
+    return _describe_change(folder, spec) or None
 
 
 def require_readable(folder: Place) -> TableLog:
@@ -72,12 +72,12 @@ def require_readable(folder: Place) -> TableLog:
         ForeignTable: it names files elsewhere, or has properties that no version declared.
     """
     log = read_log(folder)
-    if what := odd_properties(log.properties):
-        raise _foreign(folder, what, "read")
+    if what := find_odd_properties(log.properties):
+        raise _explain_foreign(folder, what, "read")
     return log
 
 
-def _foreign(folder: Place, what: Sequence[str], done: str) -> ForeignTable:
+def _explain_foreign(folder: Place, what: Sequence[str], done: str) -> ForeignTable:
     problem = f"has what is not declared ({', '.join(what)}), and is not {done}"
     remedy = "run `highwater replay` if an older version set it, else drop it with what set it, or remove the table"
     return ForeignTable(folder, problem, remedy)
@@ -93,32 +93,32 @@ def require_declared(folder: Place, spec: TableSpec) -> None:
         ForeignTable: it has what no version declared.
     """
     log = read_log(folder)
-    if what := foreign_parts(spec, log.schema, log.properties):
-        raise _foreign(folder, what, "written")
+    if what := find_foreign_parts(spec, log.schema, log.properties):
+        raise _explain_foreign(folder, what, "written")
     schema = StructType.fromJson(dict(log.schema))
     if not is_same(spec, schema, dict(log.properties)):
-        problem = f"differs from what this version declares for {spec.full_name} ({difference(spec, schema)})"
+        problem = f"differs from what this version declares for {spec.full_name} ({describe_difference(spec, schema)})"
         raise SchemaMismatch(folder, problem, "run `highwater replay` on the lake, which brings it up to this version")
 
 
-def make_anew(folder: Place, spec: TableSpec, why: str, fence: Fence, stamp: str | None) -> None:
+def make_empty(folder: Place, spec: TableSpec, why: str, fence: Fence, stamp: str | None) -> None:
     """Make a table as declared and empty, in one commit."""
     alter(folder, spec, why, fence, rows_too=True, stamp=stamp)
 
 
-def _how(folder: Place, spec: TableSpec) -> str | None:
+def _describe_change(folder: Place, spec: TableSpec) -> str | None:
     """Return how a table becomes as declared, in words (`widening`); None if it is."""
     now = read_log(folder)
     if now.is_clustered:
         raise InputError(folder, "was made by highwater 0.5 or older", REBUILD)
     schema, properties = StructType.fromJson(dict(now.schema)), dict(now.properties)
-    if is_same(spec, schema, properties) and not missing_properties(spec, properties):
+    if is_same(spec, schema, properties) and not find_missing_properties(spec, properties):
         return None
-    how = widening(spec, schema, properties)
+    how = describe_widening(spec, schema, properties)
     if how is None:
         raise SchemaMismatch(
             folder,
-            f"differs from what this version declares for {spec.full_name} ({difference(spec, schema)})",
+            f"differs from what this version declares for {spec.full_name} ({describe_difference(spec, schema)})",
             REBUILD,
         )
     return how
@@ -139,7 +139,7 @@ def make_lake(root: Place) -> None:
         raise InputError(root, f"cannot hold the lake ({error.strerror})", remedy) from None
 
 
-def hadoop_path(place: Place) -> str:
+def format_hadoop_path(place: Place) -> str:
     """Return the name of a place for Hadoop and Spark: a path needs a scheme, else it is one of the cluster's store.
 
     Not a URI with escapes: Hadoop's paths have none.
@@ -147,7 +147,7 @@ def hadoop_path(place: Place) -> str:
     return str(place) if isinstance(place, Uri) else f"file:{place.absolute()}"
 
 
-def sql_text(text: str) -> str:
+def escape_text(text: str) -> str:
     """Return a text as an SQL literal, safe for any content: cluster ids come from logs."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

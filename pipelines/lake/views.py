@@ -15,7 +15,7 @@ from highwater.pipelines.lake.contents import find_tables
 from highwater.pipelines.lake.lake import read_parquet
 from highwater.pipelines.lake.tables import require_readable
 from highwater.pipelines.storage.place import Place
-from highwater.schemas.views import table_alias, views_over
+from highwater.schemas.views import list_views, make_alias
 
 _WORD = re.compile(r"\w+")
 
@@ -37,22 +37,22 @@ def register(spark: SparkSession, root: Place, statement: str | None = None) -> 
     tables = find_tables(root)
     if not tables:
         raise InputError(root, "is not a lake", "ingest logs first, or name the lake with --lake")
-    views = views_over(tables)
+    views = list_views(tables)
     if statement is not None:
         words = {word.lower() for word in _WORD.findall(statement)}
         views = [view for view in views if view.name in words]
         wanted = {name for view in views for name in view.reads}
-        tables = {name: path for name, path in tables.items() if name in wanted or table_alias(name).lower() in words}
+        tables = {name: path for name, path in tables.items() if name in wanted or make_alias(name).lower() in words}
     for full_name, path in tables.items():
         log = require_readable(path)
         rows = read_parquet(spark, [path / file.path for file in log.files], StructType.fromJson(dict(log.schema)))
-        rows.createOrReplaceTempView(table_alias(full_name))
+        rows.createOrReplaceTempView(make_alias(full_name))
     for view in views:
         spark.sql(view.sql).createOrReplaceTempView(view.name)
-    return [*map(table_alias, tables), *(view.name for view in views)]
+    return [*map(make_alias, tables), *(view.name for view in views)]
 
 
-def query(spark: SparkSession, statement: str) -> pa.Table:
+def run_query(spark: SparkSession, statement: str) -> pa.Table:
     """Return the rows of one query, in its order.
 
     The statement is put where Spark's grammar allows nothing but a query, so an INSERT, a DROP or a CALL is a syntax

@@ -19,8 +19,8 @@ import orjson
 from highwater.pipelines.base.config import SessionConfig
 from highwater.pipelines.base.errors import InputError, LakeBusy, LeaseLost
 from highwater.pipelines.lake.contents import require_own
-from highwater.pipelines.lake.delta_commits import Fence, no_fence
-from highwater.pipelines.lake.lock import one_writer
+from highwater.pipelines.lake.delta_commits import Fence, allow_commits
+from highwater.pipelines.lake.lock import hold_lock
 from highwater.pipelines.storage.place import Place
 from highwater.pipelines.storage.store import store_of
 
@@ -78,19 +78,19 @@ class Lease:
     def take(self) -> LeaseTerm | None:
         """Take the lease if it is free, else return its holder."""
         with self._lock:
-            newest = newest_term(self._lake)
+            newest = read_newest_term(self._lake)
             if newest is not None and newest.until_s and time.time() < newest.until_s + SKEW_S:
                 return newest
             number = newest.number + 1 if newest else 1
             # Numbers that were removed could be put again: only the newest one counts.
-            if self._put(number) and self._numbers()[-1] == number:
+            if self._put(number) and self._list_numbers()[-1] == number:
                 return None
-            return newest_term(self._lake)
+            return read_newest_term(self._lake)
 
     def renew(self) -> None:
         """Renew the lease. After its end it is lost for good."""
         with self._lock:
-            if self._why_lost is None and self._seen_in_time() and not self._put(self._number + 1):
+            if self._why_lost is None and self._is_in_time() and not self._put(self._number + 1):
                 self._why_lost = "another run has taken its lease"
 
     def fence(self) -> None:
@@ -100,10 +100,10 @@ class Lease:
             LeaseLost: its lease is over, or another process has one.
         """
         with self._lock:
-            self._seen_in_time()
+            self._is_in_time()
             if self._why_lost is None and self._until_s - time.time() < self._length_s * _COMMIT_SHARE:
                 self._why_lost = "its lease could not be renewed in time"
-            if self._why_lost is None and self._numbers()[-1] != self._number:
+            if self._why_lost is None and self._list_numbers()[-1] != self._number:
                 self._why_lost = "another run has taken its lease"
             if self._why_lost is not None:
                 raise LeaseLost(self._lake, self._why_lost)
@@ -111,12 +111,12 @@ class Lease:
     def give_back(self) -> None:
         """Release the lease for the next writer."""
         with self._lock:
-            if self._why_lost is None and self._seen_in_time():
+            if self._why_lost is None and self._is_in_time():
                 self._put(self._number + 1, over=True)
-                for number in self._numbers()[:-_LEASES_MAX]:
+                for number in self._list_numbers()[:-_LEASES_MAX]:
                     self._store.remove(self._folder / _name(number))
 
-    def _seen_in_time(self) -> bool:
+    def _is_in_time(self) -> bool:
         if self._why_lost is None and time.time() >= self._until_s:
             self._why_lost = "it slept for longer than its lease"
         return self._why_lost is None
@@ -129,13 +129,13 @@ class Lease:
         self._number, self._until_s = number, until_s
         return True
 
-    def _numbers(self) -> list[int]:
-        return _numbers(self._lake)
+    def _list_numbers(self) -> list[int]:
+        return _list_numbers(self._lake)
 
 
-def newest_term(lake: Place) -> LeaseTerm | None:
+def read_newest_term(lake: Place) -> LeaseTerm | None:
     """Return the newest term of a lake's lease; None if it was never taken."""
-    numbers = _numbers(lake)
+    numbers = _list_numbers(lake)
     if not numbers:
         return None
     file = lake / FOLDER[0] / FOLDER[1] / _name(numbers[-1])
@@ -145,7 +145,7 @@ def newest_term(lake: Place) -> LeaseTerm | None:
         raise InputError(file, "is not a term of a lease", "remove it, if no run writes the lake") from None
 
 
-def _numbers(lake: Place) -> list[int]:
+def _list_numbers(lake: Place) -> list[int]:
     names = store_of(lake).names(lake / FOLDER[0] / FOLDER[1])
     return sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
 
@@ -155,7 +155,7 @@ def _name(number: int) -> str:
 
 
 @contextmanager
-def leased(
+def hold_lease(
     lake: Place, verb: str, length_s: float, wait_s: float, tell: Callable[[str], None]
 ) -> Iterator[Callable[[], None]]:
     """Hold the lease of a lake within the block.
@@ -213,7 +213,7 @@ def _renew(lease: Lease, every_s: float, ended: Event) -> None:
 
 
 @contextmanager
-def writer_of(lake: Place, verb: str, session: SessionConfig, tell: Callable[[str], None]) -> Iterator[Fence]:
+def hold_lake(lake: Place, verb: str, session: SessionConfig, tell: Callable[[str], None]) -> Iterator[Fence]:
     """Hold the lock or the lease of a lake within the block.
 
     Yields:
@@ -225,8 +225,8 @@ def writer_of(lake: Place, verb: str, session: SessionConfig, tell: Callable[[st
     """
     require_own(lake)
     if isinstance(lake, Path):
-        with one_writer(lake, verb, session.lock_wait_s, tell):
-            yield no_fence
+        with hold_lock(lake, verb, session.lock_wait_s, tell):
+            yield allow_commits
         return
-    with leased(lake, verb, session.lease_s, session.lock_wait_s, tell) as fence:
+    with hold_lease(lake, verb, session.lease_s, session.lock_wait_s, tell) as fence:
         yield fence

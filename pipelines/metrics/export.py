@@ -30,7 +30,7 @@ _TYPES: Final = {GAUGE: "gauge", METER: "counter", HISTOGRAM: "summary"}
 _MINUTE_S: Final = 60
 
 
-def openmetrics_lines(
+def export_openmetrics(
     brokers: Iterable[Row], requests: Iterable[Row], since_us: int | None = None, until_us: int | None = None
 ) -> Iterator[str]:
     """Yield OpenMetrics text with timestamps, for ``promtool tsdb create-blocks-from openmetrics``.
@@ -45,10 +45,10 @@ def openmetrics_lines(
     """
     for rows, metrics in ((list(brokers), BROKER_METRICS), (list(requests), (REQUESTS, *REQUEST_TIMES))):
         for metric in metrics:
-            family = family_name(metric)
+            family = name_family(metric)
             samples = [
                 line
-                for row, lines in _samples(family, metric, rows)
+                for row, lines in _build_samples(family, metric, rows)
                 if (since_us is None or row["minute"] >= since_us) and (until_us is None or row["minute"] < until_us)
                 for line in lines
             ]
@@ -59,23 +59,23 @@ def openmetrics_lines(
     yield "# EOF"
 
 
-def family_name(metric: Metric) -> str:
+def name_family(metric: Metric) -> str:
     """Return the name of a metric family, without the suffixes of its samples."""
     return f"{metric.domain.replace('.', '_')}_{metric.type}_{metric.name.removesuffix('PerSec')}".lower()
 
 
-def request_name(api: str) -> str:
+def name_request(api: str) -> str:
     """Return an API as Kafka's metrics name it (``ApiKeys.name``): LIST_OFFSETS is ListOffsets."""
     return "".join(word.capitalize() for word in api.split("_"))
 
 
-def _samples(family: str, metric: Metric, rows: Iterable[Row]) -> Iterator[tuple[Row, list[str]]]:
+def _build_samples(family: str, metric: Metric, rows: Iterable[Row]) -> Iterator[tuple[Row, list[str]]]:
     totals: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0, 0.0])
     # Samples of one series have to follow each other.
     for row in sorted(rows, key=lambda row: (row["cluster_id"], row["broker_id"], row.get("request"), row["minute"])):
         labels = {"cluster": row["cluster_id"], "instance": str(row["broker_id"]), "job": "kafka"}
         if "request" in row:
-            labels["request"] = request_name(row["request"])
+            labels["request"] = name_request(row["request"])
         time = f"{row['minute'] // SECOND_US + _MINUTE_S}"
         total = totals[tuple(labels.values())]
         if metric.kind == GAUGE:
@@ -97,11 +97,11 @@ def _samples(family: str, metric: Metric, rows: Iterable[Row]) -> Iterator[tuple
 
 
 def _sample(name: str, labels: Mapping[str, str], value: float, time: str) -> str:
-    text = ",".join(f'{re.sub("[^A-Za-z0-9_]", "_", key)}="{escaped(label)}"' for key, label in labels.items())
+    text = ",".join(f'{re.sub("[^A-Za-z0-9_]", "_", key)}="{escape_label(label)}"' for key, label in labels.items())
     number = str(int(value)) if float(value).is_integer() else repr(round(float(value), 6))
     return f"{name}{{{text}}} {number} {time}"
 
 
-def escaped(text: str) -> str:
+def escape_label(text: str) -> str:
     """Return a label's value with special characters escaped."""
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from highwater.pipelines.metrics.export import escaped
+from highwater.pipelines.metrics.export import escape_label
 from highwater.pipelines.report.model import Report
 
 #: Labels and value of a sample.
@@ -27,11 +27,11 @@ class Gauge(NamedTuple):
     legend: str  #: what Grafana calls a series
 
 
-def _seconds(time: str) -> float:
+def _parse_seconds(time: str) -> float:
     return datetime.fromisoformat(time).timestamp()
 
 
-def _incidents(report: Report) -> Iterator[Sample]:
+def _count_incidents(report: Report) -> Iterator[Sample]:
     for severity in _SEVERITIES:
         for state in ("open", "ended"):
             number = sum(
@@ -41,13 +41,13 @@ def _incidents(report: Report) -> Iterator[Sample]:
             yield {"severity": severity, "state": state}, number
 
 
-def _newest(report: Report) -> Iterator[Sample]:
+def _find_newest(report: Report) -> Iterator[Sample]:
     for broker in report.brokers:
         if broker.last_time is not None and broker.broker_id >= 0:
-            yield {"cluster": broker.cluster_id, "broker": str(broker.broker_id)}, _seconds(broker.last_time)
+            yield {"cluster": broker.cluster_id, "broker": str(broker.broker_id)}, _parse_seconds(broker.last_time)
 
 
-def _latency(report: Report) -> Iterator[Sample]:
+def _read_latency(report: Report) -> Iterator[Sample]:
     total = report.latency.produce_acks_all.total_ms
     for quantile, value in (("0.5", total.p50), ("0.95", total.p95), ("0.99", total.p99), ("0.999", total.p999)):
         if value is not None:
@@ -65,7 +65,7 @@ GAUGES = (
     Gauge(
         "highwater_incidents",
         "Incidents by severity; open ones last to the end of the logs.",
-        _incidents,
+        _count_incidents,
         "short",
         "{{severity}} {{state}}",
     ),
@@ -79,14 +79,14 @@ GAUGES = (
     Gauge(
         "highwater_newest_line_timestamp_seconds",
         "Time of the newest line of each broker: logs that stop to arrive show here.",
-        _newest,
+        _find_newest,
         "dateTimeFromNow",
         "broker {{broker}}",
     ),
     Gauge(
         "highwater_produce_acks_all_milliseconds",
         "Quantiles of the time that acks=all produces took, of all logs of the lake.",
-        _latency,
+        _read_latency,
         "ms",
         "p{{quantile}}",
     ),
@@ -112,29 +112,29 @@ ROUND_TIME, ROUND_SECONDS = "highwater_round_timestamp_seconds", "highwater_roun
 _ROUND_HELP = {ROUND_TIME: "When the last round ended.", ROUND_SECONDS: "How long the last round took."}
 
 
-def exposition(report: Report, ended_s: float, took_s: float) -> str:
+def format_exposition(report: Report, ended_s: float, took_s: float) -> str:
     """Return the text of a round."""
     lines = []
     for gauge in GAUGES:
         samples = list(gauge.samples(report))
         if samples:
             lines += [f"# HELP {gauge.name} {gauge.help}", f"# TYPE {gauge.name} gauge"]
-            lines += [f"{gauge.name}{_labels(labels)} {float(value)!r}" for labels, value in samples]
+            lines += [f"{gauge.name}{_format_labels(labels)} {float(value)!r}" for labels, value in samples]
     for name, value in ((ROUND_TIME, ended_s), (ROUND_SECONDS, took_s)):
         lines += [f"# HELP {name} {_ROUND_HELP[name]}", f"# TYPE {name} gauge", f"{name} {value!r}"]
     return "\n".join(lines) + "\n# EOF\n"
 
 
-def _labels(labels: Mapping[str, str]) -> str:
-    pairs = ",".join(f'{name}="{escaped(value)}"' for name, value in labels.items())
+def _format_labels(labels: Mapping[str, str]) -> str:
+    pairs = ",".join(f'{name}="{escape_label(value)}"' for name, value in labels.items())
     return f"{{{pairs}}}" if pairs else ""
 
 
-def dashboard() -> str:
+def build_dashboard() -> str:
     """Return a Grafana dashboard with a panel of each metric, as JSON to be imported."""
     charts = [(gauge.name, gauge.help, gauge.unit, gauge.legend) for gauge in GAUGES]
     charts.append((ROUND_SECONDS, _ROUND_HELP[ROUND_SECONDS], "s", "round"))
-    panels = [_panel(number, *chart) for number, chart in enumerate(charts)]
+    panels = [_build_panel(number, *chart) for number, chart in enumerate(charts)]
     model = {
         "title": "highwater",
         "uid": "highwater",
@@ -150,7 +150,7 @@ def dashboard() -> str:
     return orjson.dumps(model, option=orjson.OPT_INDENT_2).decode()
 
 
-def _panel(number: int, name: str, about: str, unit: str, legend: str) -> dict[str, Any]:
+def _build_panel(number: int, name: str, about: str, unit: str, legend: str) -> dict[str, Any]:
     source = {"type": "prometheus", "uid": "${datasource}"}
     # Grafana reckons the age of a time from milliseconds.
     query = f"{name} * 1000" if unit == "dateTimeFromNow" else name

@@ -27,7 +27,7 @@ class Previous:
         """Return the column, a value per row."""
         numbers = pa.array(range(rows.num_rows), pa.int64())
         chains = pa.table(
-            {"row": numbers, "value": self._unbroken(rows), "chain": _codes(rows, self.by)}
+            {"row": numbers, "value": self._clear_breaks(rows), "chain": _encode_groups(rows, self.by)}
             | {f"order {name}": rows[name] for name in self.order}
         )
         if self.among:
@@ -38,12 +38,12 @@ class Previous:
         previous = before["value"].combine_chunks().filter(linked)
         return previous.take(pc.index_in(numbers, value_set=after["row"].combine_chunks().filter(linked)))
 
-    def _unbroken(self, rows: pa.Table) -> pa.ChunkedArray:
+    def _clear_breaks(self, rows: pa.Table) -> pa.ChunkedArray:
         values = rows[self.column]
         return values if self.breaks is None else pc.if_else(pc.is_null(rows[self.breaks]), values, None)
 
 
-def _codes(rows: pa.Table, names: tuple[str, ...]) -> pa.Array:
+def _encode_groups(rows: pa.Table, names: tuple[str, ...]) -> pa.Array:
     """Return a number per row, equal for equal values of the columns."""
     codes = pa.array([0] * rows.num_rows, pa.int64())
     for name in names:

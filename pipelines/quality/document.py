@@ -42,14 +42,14 @@ _ABOUT = (
 )
 
 
-def suites_markdown() -> str:
+def build_suites_markdown() -> str:
     """Return the document docs/quality.md."""
-    sections = [_section(table, None, suite) for table, suite in SUITES.items()]
-    sections += [_section(ledger, _LEDGERS[ledger], suite) for ledger, suite in LEDGERS.items()]
+    sections = [_build_section(table, None, suite) for table, suite in SUITES.items()]
+    sections += [_build_section(ledger, _LEDGERS[ledger], suite) for ledger, suite in LEDGERS.items()]
     return "\n\n".join((*_ABOUT, *sections)) + "\n"
 
 
-def _section(name: str, about: str | None, suite: Sequence[Expectation]) -> str:
+def _build_section(name: str, about: str | None, suite: Sequence[Expectation]) -> str:
     rows = [f"| `{item.expectation_id}` | {item.severity} | {item.question} |" for item in suite]
     table = "\n".join(["| expectation | severity | question |", "|---|---|---|", *rows])
     return "\n\n".join(filter(None, (f"## {name}", about, table)))

@@ -59,8 +59,8 @@ class Expectation:
             rows: of the table, with `stored_columns`; for `UNIQUE` all those that could have the same key.
         """
         if self.kind == UNIQUE:
-            return _repeated(rows.select(self.columns))
-        rows = with_derived(rows, [self])
+            return _find_repeated(rows.select(self.columns))
+        rows = add_derived(rows, [self])
         first, second = rows[self.columns[0]].combine_chunks(), rows[self.columns[-1]].combine_chunks()
         if self.kind == NOT_NULL:
             return pc.is_null(first)
@@ -90,14 +90,14 @@ class Expectation:
         return single[self.kind]
 
 
-def with_derived(rows: pa.Table, suite: Iterable[Expectation]) -> pa.Table:
+def add_derived(rows: pa.Table, suite: Iterable[Expectation]) -> pa.Table:
     """Return rows with the columns that expectations derive."""
     for name, item in {name: item for expectation in suite for name, item in expectation.derived.items()}.items():
         rows = rows.append_column(name, item.values(rows))
     return rows
 
 
-def _repeated(keys: pa.Table) -> pa.Array:
+def _find_repeated(keys: pa.Table) -> pa.Array:
     """Return True for rows that are equal to another row."""
     names = keys.column_names
     counts = keys.group_by(names).aggregate([([], "count_all")])
@@ -109,44 +109,44 @@ def _repeated(keys: pa.Table) -> pa.Array:
     return pc.is_in(numbers, value_set=repeated.combine_chunks())
 
 
-def of_table(table: str, suite: Iterable[Expectation]) -> tuple[Expectation, ...]:
+def name_table(table: str, suite: Iterable[Expectation]) -> tuple[Expectation, ...]:
     """Return the expectations with the name of their table or ledger."""
     return tuple(replace(expectation, table=table) for expectation in suite)
 
 
-def not_null(column: str, question: str) -> Expectation:
+def expect_not_null(column: str, question: str) -> Expectation:
     """Return the expectation of a column without nulls."""
     return Expectation("", NOT_NULL, (column,), "warning", question)
 
 
-def unique(columns: Sequence[str]) -> Expectation:
+def expect_unique(columns: Sequence[str]) -> Expectation:
     """Return the expectation of columns that identify a row."""
     keys = ", ".join(f"`{column}`" for column in columns)
     return Expectation("", UNIQUE, tuple(columns), "critical", f"no two rows have the same {keys}")
 
 
-def known_value(column: str, values: Sequence[Any], severity: Severity = "critical") -> Expectation:
+def expect_known_value(column: str, values: Sequence[Any], severity: Severity = "critical") -> Expectation:
     """Return the expectation of a column with known values."""
     known = ", ".join(f"`{value}`" for value in values)
     return Expectation("", KNOWN_VALUE, (column,), severity, f"`{column}` is one of {known}", tuple(values))
 
 
-def at_least(column: str, bound: int, severity: Severity = "critical") -> Expectation:
+def expect_at_least(column: str, bound: int, severity: Severity = "critical") -> Expectation:
     """Return the expectation of a column with a lower bound."""
     return Expectation("", AT_LEAST, (column,), severity, f"`{column}` is {bound} or more", (bound,))
 
 
-def contained(name: str, part: str, whole: str, question: str) -> Expectation:
+def expect_contained(name: str, part: str, whole: str, question: str) -> Expectation:
     """Return the expectation of a list contained in another; `name` is that of the derived column."""
     return Expectation("", HOLDS, (name,), "warning", question, derived={name: Contained(part, whole)})
 
 
-def not_below(column: str, other: str, question: str, derived: Derived | None = None) -> Expectation:
+def expect_not_below(column: str, other: str, question: str, derived: Derived | None = None) -> Expectation:
     """Return the expectation of a column that is not below another, which may be derived."""
     of_other = {} if derived is None else {other: derived}
     return Expectation("", NOT_BELOW, (column, other), "warning", question, derived=of_other)
 
 
-def equal(column: str, other: str, question: str) -> Expectation:
+def expect_equal(column: str, other: str, question: str) -> Expectation:
     """Return the expectation of two equal columns."""
     return Expectation("", EQUAL, (column, other), "critical", question)

@@ -47,7 +47,7 @@ class GreatExpectations:
         Args:
             rows: a Spark DataFrame with all columns that the expectations name; best cached, it is read several times.
         """
-        definition = self._definition(table, chosen)
+        definition = self._define_validation(table, chosen)
         done = definition.run(
             batch_parameters={"dataframe": rows},
             result_format={"result_format": "SUMMARY", "partial_unexpected_count": _SHOWN_MAX},
@@ -80,8 +80,8 @@ class GreatExpectations:
         self._context.build_data_docs(site_names=[_SITE])
         return folder / "index.html"
 
-    def _definition(self, table: str, chosen: Chosen) -> Any:
-        suite = ExpectationSuite(name=table, expectations=[_object(*item) for item in chosen])
+    def _define_validation(self, table: str, chosen: Chosen) -> Any:
+        suite = ExpectationSuite(name=table, expectations=[_build_expectation(*item) for item in chosen])
         suite = self._context.suites.add_or_update(suite)
         names = {asset.name for asset in self._source.assets}
         if table in names:
@@ -92,7 +92,7 @@ class GreatExpectations:
         return self._context.validation_definitions.add_or_update(definition)
 
 
-def _object(expectation: Expectation, severity: Severity) -> Any:
+def _build_expectation(expectation: Expectation, severity: Severity) -> Any:
     name, arguments = expectation.great_expectation
     meta: Mapping[str, str] = {"expectation_id": expectation.expectation_id, "question": expectation.question}
     return getattr(gxe, name)(**arguments, meta=dict(meta), severity=severity)

@@ -13,33 +13,37 @@ import pyarrow as pa
 from highwater.pipelines.base.arrow_rows import arrow_schema
 from highwater.pipelines.bronze.streams import source_of
 from highwater.pipelines.lake.table_queries import answer
-from highwater.pipelines.quality.expectation import Expectation, equal, not_below, of_table
+from highwater.pipelines.quality.expectation import Expectation, expect_equal, expect_not_below, name_table
 from highwater.pipelines.quality.measure import Measured
-from highwater.schemas.fields import Int, Long, spark_types
-from highwater.schemas.package_data import queries
+from highwater.schemas.fields import Int, Long, map_spark_types
+from highwater.schemas.package_data import read_queries
 
 LOGS, DATA, KINDS, BROKERS = "ledger.logs", "ledger.data", "ledger.kinds", "ledger.brokers"
 
 LEDGERS: dict[str, tuple[Expectation, ...]] = {
-    name: of_table(name, suite)
+    name: name_table(name, suite)
     for name, suite in {
         LOGS: (
-            equal("stored_lines", "line_count", "bronze holds every line of the file that its profile counted"),
-            equal("stored_records", "record_count", "bronze holds every record of the file that its profile counted"),
-            equal("counted_records", "stored_records", "silver counted every record of the file that bronze holds"),
-            not_below("first_fact_us", "first_time_us", "no fact is earlier than its file's first record"),
-            not_below("last_time_us", "last_fact_us", "no fact is later than its file's last record"),
+            expect_equal("stored_lines", "line_count", "bronze holds every line of the file that its profile counted"),
+            expect_equal(
+                "stored_records", "record_count", "bronze holds every record of the file that its profile counted"
+            ),
+            expect_equal(
+                "counted_records", "stored_records", "silver counted every record of the file that bronze holds"
+            ),
+            expect_not_below("first_fact_us", "first_time_us", "no fact is earlier than its file's first record"),
+            expect_not_below("last_time_us", "last_fact_us", "no fact is later than its file's last record"),
         ),
-        DATA: (equal("stored_rows", "row_count", "silver holds as many rows as were read from the file"),),
+        DATA: (expect_equal("stored_rows", "row_count", "silver holds as many rows as were read from the file"),),
         KINDS: (
-            not_below(
+            expect_not_below(
                 "parsed_share",
                 "parsed_share_min",
                 "of each kind of log, enough records are understood (`[quality.parsed_share_min]`)",
             ),
         ),
         BROKERS: (
-            not_below(
+            expect_not_below(
                 "newest_time_us",
                 "newest_before_us",
                 "a broker's newest line is no older than the newest one of earlier batches",
@@ -77,10 +81,10 @@ _COUNTED: Final = {
     "file_id": "string",
     **dict.fromkeys(("row_count", "first_us", "last_us", "line_count", "unparsed", "first_line"), "long"),
 }
-_QUERIES: Final = queries(__package__ or "", "ledger.sql")
+_QUERIES: Final = read_queries(__package__ or "", "ledger.sql")
 
 
-def ledgers(
+def build_ledgers(
     logs: Sequence[IngestedLogFile],
     data: Sequence[IngestedDataFile],
     earlier: Sequence[IngestedLogFile],
@@ -99,12 +103,12 @@ def ledgers(
         parsed_share_min: by kind of log, the share of its records that has to be understood.
     """
     tables = {
-        "logs": _table(spark_types(IngestedLogFile), logs)
+        "logs": _build_table(map_spark_types(IngestedLogFile), logs)
         .append_column("is_of_source", pa.array([bool(source_of(file.path)) for file in logs], pa.bool_()))
         .append_column("slack_us", pa.array([slack_us] * len(logs), pa.int64())),
-        "data": _table(spark_types(IngestedDataFile), data),
-        "earlier": _table(spark_types(IngestedLogFile), earlier),
-        "measured": _table(_COUNTED, measured),
+        "data": _build_table(map_spark_types(IngestedDataFile), data),
+        "earlier": _build_table(map_spark_types(IngestedLogFile), earlier),
+        "measured": _build_table(_COUNTED, measured),
         "shares": pa.table(
             [pa.array(parsed_share_min, pa.string()), pa.array(parsed_share_min.values(), pa.float64())],
             names=["kind", "parsed_share_min"],
@@ -113,7 +117,7 @@ def ledgers(
     return {ledger: answer(_QUERIES[ledger.removeprefix("ledger.")], **tables) for ledger in LEDGERS}
 
 
-def _table(types: Mapping[str, str], rows: Iterable[Any]) -> pa.Table:
+def _build_table(types: Mapping[str, str], rows: Iterable[Any]) -> pa.Table:
     """Return named tuples as a table, with their number."""
     table = pa.Table.from_pylist([row._asdict() for row in rows], arrow_schema(types))
     return table.append_column("number", pa.array(range(table.num_rows), pa.int64()))

@@ -9,7 +9,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from highwater.pipelines.quality.expectation import Expectation, with_derived
+from highwater.pipelines.quality.expectation import Expectation, add_derived
 from highwater.schemas import bronze, silver
 from highwater.schemas.table import TableSpec
 
@@ -39,7 +39,7 @@ class Measured(NamedTuple):
     first_line: int | None = None  #: of bronze lines: number of the first one
 
 
-def columns_read(spec: TableSpec, suite: Iterable[Expectation]) -> tuple[str, ...]:
+def list_columns(spec: TableSpec, suite: Iterable[Expectation]) -> tuple[str, ...]:
     """Return the columns of a table that `measure` needs."""
     names = [*spec.keys, *(name for item in suite for name in item.stored_columns)]
     wanted = ("time", "line_count", "outcome", *_PLACES)
@@ -55,8 +55,8 @@ def measure(spec: TableSpec, rows: pa.Table, suite: Sequence[Expectation]) -> It
         if breaking.num_rows:
             counts = pc.value_counts(breaking["file_id"]).to_pylist()
             broken[item.expectation_id] = {count["values"]: count["counts"] for count in counts}
-            shown[item.expectation_id] = shown_rows(rows, item)
-    figures = _figures(spec, rows)
+            shown[item.expectation_id] = show_rows(rows, item)
+    figures = _compute_figures(spec, rows)
     aggregates = [
         ([], "count_all"),
         *[("us", "min"), ("us", "max"), ("place", "min"), ("place", "max")],
@@ -80,7 +80,7 @@ def measure(spec: TableSpec, rows: pa.Table, suite: Sequence[Expectation]) -> It
         )
 
 
-def _figures(spec: TableSpec, rows: pa.Table) -> pa.Table:
+def _compute_figures(spec: TableSpec, rows: pa.Table) -> pa.Table:
     nothing = pa.nulls(rows.num_rows, pa.int64())
     us = place = line_count = unparsed = line_no = nothing
     if spec.full_name in _TIMED:
@@ -98,17 +98,17 @@ def _figures(spec: TableSpec, rows: pa.Table) -> pa.Table:
     return pa.table([rows["file_id"], us, place, line_count, unparsed, line_no], names=list(names))
 
 
-def shown_rows(rows: pa.Table, item: Expectation) -> str:
+def show_rows(rows: pa.Table, item: Expectation) -> str:
     """Return some rows that break an expectation, with their locations if the table has them."""
-    rows = with_derived(rows, [item]).filter(item.broken(rows)).slice(0, _SHOWN_MAX)
+    rows = add_derived(rows, [item]).filter(item.broken(rows)).slice(0, _SHOWN_MAX)
     names = dict.fromkeys([*(name for name in _PLACES if name in rows.column_names), *item.columns])
     return orjson.dumps(rows.select(list(names)).to_pylist(), default=str).decode()
 
 
-def as_batch(measured: Iterable[Measured]) -> pa.RecordBatch:
+def pack_measures(measured: Iterable[Measured]) -> pa.RecordBatch:
     """Return measures as JSON, which `from_text` parses."""
     return pa.record_batch([[orjson.dumps(item._asdict()).decode() for item in measured]], names=["measured"])
 
 
-def from_text(text: str) -> Measured:
+def parse_measure(text: str) -> Measured:
     return Measured(**orjson.loads(text))

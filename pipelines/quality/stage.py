@@ -30,13 +30,13 @@ from highwater.pipelines.base.errors import QualityError
 from highwater.pipelines.base.task_sizes import balance
 from highwater.pipelines.bronze.quarantine import custody, put, quarantined, remove_rows
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.parquet import Stored, columns_schema, read_files
-from highwater.pipelines.quality.expectation import Expectation, Severity, with_derived
-from highwater.pipelines.quality.ledger import LEDGERS, IngestedDataFile, IngestedLogFile, ledgers
-from highwater.pipelines.quality.measure import Measured, as_batch, columns_read, from_text, measure, shown_rows
-from highwater.pipelines.quality.suites import ASKED, BY_TABLE, EXPECTATIONS, SUITES, chosen
-from highwater.pipelines.silver.parse import without_lines
-from highwater.pipelines.spark.tasks import in_tasks
+from highwater.pipelines.lake.parquet import Stored, read_files, select_schema
+from highwater.pipelines.quality.expectation import Expectation, Severity, add_derived
+from highwater.pipelines.quality.ledger import LEDGERS, IngestedDataFile, IngestedLogFile, build_ledgers
+from highwater.pipelines.quality.measure import Measured, list_columns, measure, pack_measures, parse_measure, show_rows
+from highwater.pipelines.quality.suites import ASKED, BY_TABLE, EXPECTATIONS, SUITES, choose_severities
+from highwater.pipelines.silver.parse import list_dropped_files
+from highwater.pipelines.spark.tasks import run_in_tasks
 from highwater.schemas import bronze, silver
 from highwater.schemas.data_files import DATA_FILES
 from highwater.schemas.quality import QUALITY_RESULTS, QUARANTINED_FILES
@@ -57,7 +57,7 @@ Unit = tuple[str, tuple[Stored, ...]]
 _MEASURED = shape({"measured": "string"})
 
 
-def files_of(lake: Lake, specs: Iterable[TableSpec], done: Set[str]) -> Files:
+def find_files(lake: Lake, specs: Iterable[TableSpec], done: Set[str]) -> Files:
     """Return files that hold rows of a batch, by table.
 
     They are read off the newest commits, so that a long history costs nothing. Lines in bronze are those of an earlier
@@ -67,12 +67,12 @@ def files_of(lake: Lake, specs: Iterable[TableSpec], done: Set[str]) -> Files:
         specs: tables that it may have brought rows.
         done: batches that came before it.
     """
-    added = [(spec, lake.added_until(spec, done.__contains__)) for spec in specs if lake.has_rows(spec)]
+    added = [(spec, lake.find_unsettled_files(spec, done.__contains__)) for spec in specs if lake.has_rows(spec)]
     there = [(spec, files) for spec, files in added if files != () or spec.layer != "silver"]
     return {spec.full_name: files or lake.files(spec) for spec, files in there}
 
 
-def rows_asked(
+def read_rows(
     lake: Lake, spec: TableSpec, files: Sequence[Stored] | None, suite: Sequence[Expectation], wanted: pc.Expression
 ) -> DataFrame:
     """Return rows of a table with the columns that expectations derive, file by file.
@@ -81,18 +81,18 @@ def rows_asked(
         files: of the table; None where only Delta can read them: the driver does, then.
         wanted: the rows that are given.
     """
-    columns = columns_read(spec, suite)
+    columns = list_columns(spec, suite)
     if files is None:
-        return lake.spark.createDataFrame(with_derived(lake.rows(spec, *columns, where=wanted), suite))
+        return lake.spark.createDataFrame(add_derived(lake.rows(spec, *columns, where=wanted), suite))
 
     def work(file: Stored) -> Iterator[pa.RecordBatch]:
-        yield from with_derived(read_files(spec, [file.place], columns, wanted), suite).to_batches()
+        yield from add_derived(read_files(spec, [file.place], columns, wanted), suite).to_batches()
 
-    none = with_derived(columns_schema(spec, columns).empty_table(), suite)
-    return in_tasks(lake.spark, [[file] for file in files], work, from_arrow_schema(none.schema))
+    none = add_derived(select_schema(spec, columns).empty_table(), suite)
+    return run_in_tasks(lake.spark, [[file] for file in files], work, from_arrow_schema(none.schema))
 
 
-def screen(lake: Lake, files: Files, chosen: Chosen, file_ids: Sequence[str]) -> list[Measured]:
+def measure_files(lake: Lake, files: Files, chosen: Chosen, file_ids: Sequence[str]) -> list[Measured]:
     """Measure the rows of these files, by table and file; a file's rows may come in several parts.
 
     Args:
@@ -102,15 +102,15 @@ def screen(lake: Lake, files: Files, chosen: Chosen, file_ids: Sequence[str]) ->
     suites = {name: [item for item, _ in chosen[name]] for name in files}
     wanted = pc.field("file_id").isin(list(file_ids))
     units: list[Unit] = [(name, (file,)) for name, listed in files.items() for file in listed]
-    measured = _measured(lake.spark, units, suites, wanted)
-    if torn := _torn(measured):
+    measured = _measure_units(lake.spark, units, suites, wanted)
+    if torn := _find_torn(measured):
         units = [(name, tuple(files[name])) for name in sorted(torn)]
         measured = [item for item in measured if item.table not in torn]
-        measured += _measured(lake.spark, units, suites, wanted)
+        measured += _measure_units(lake.spark, units, suites, wanted)
     return measured
 
 
-def _torn(measured: Sequence[Measured]) -> set[str]:
+def _find_torn(measured: Sequence[Measured]) -> set[str]:
     """Return tables in which a key may occur in two parts."""
     ordered = sorted(measured, key=lambda item: (item.table, item.file_id, item.lowest))
     return {
@@ -120,7 +120,7 @@ def _torn(measured: Sequence[Measured]) -> set[str]:
     }
 
 
-def _measured(
+def _measure_units(
     spark: SparkSession, units: Sequence[Unit], suites: Mapping[str, Sequence[Expectation]], wanted: pc.Expression
 ) -> list[Measured]:
     if not units:
@@ -131,11 +131,11 @@ def _measured(
     def work(unit: Unit) -> Iterator[pa.RecordBatch]:
         table, files = unit
         spec, suite = BY_TABLE[table], suites[table]
-        rows = read_files(spec, [file.place for file in files], columns_read(spec, suite), wanted)
-        yield as_batch(measure(spec, rows, suite))
+        rows = read_files(spec, [file.place for file in files], list_columns(spec, suite), wanted)
+        yield pack_measures(measure(spec, rows, suite))
 
-    rows = in_tasks(spark, plan, work, _MEASURED).toArrow()
-    return [from_text(text) for text in rows.column("measured").to_pylist()]
+    rows = run_in_tasks(spark, plan, work, _MEASURED).toArrow()
+    return [parse_measure(text) for text in rows.column("measured").to_pylist()]
 
 
 MET, FAILED = "met", "failed"
@@ -186,12 +186,12 @@ def check(lake: Lake, config: QualityConfig) -> QualitySummary:
         QualityError: no file with records is left.
     """
     failed = _finish(lake)
-    token = _token(lake)
+    token = _read_token(lake)
     # Stamps of batches have a space within.
     if (lake.stamp(QUALITY_RESULTS) or "").split(" ", 2)[-1] == token:
         return QualitySummary(0, 0, (), _require_files(lake, failed))
     done = set(lake.rows(QUALITY_RESULTS, "batch_id")["batch_id"].to_pylist())
-    batches, earlier = _pending(lake, done)
+    batches, earlier = _find_pending(lake, done)
     warnings: list[ExpectationResult] = []
     count = 0
     for number, batch in enumerate(batches, 1):
@@ -203,14 +203,14 @@ def check(lake: Lake, config: QualityConfig) -> QualitySummary:
         critical = [item for item in findings if item.failed and item.severity == "critical"]
         warnings += [item for item in findings if item.failed and item.severity == "warning"]
         stamp = f"{batch.batch_id} {FAILED if critical else MET} {token if number == len(batches) else '-'}"
-        rows = [_row(batch.batch_id, item) for item in findings]
+        rows = [_build_row(batch.batch_id, item) for item in findings]
         lake.append_once(QUALITY_RESULTS, _results(rows), stamp)
         if critical:
             failed |= _quarantine(lake, batch.batch_id, rows)
     return QualitySummary(len(batches), count, tuple(warnings), _require_files(lake, failed))
 
 
-def _token(lake: Lake) -> str:
+def _read_token(lake: Lake) -> str:
     """Return the stamps of the registers, equal as long as nothing is new."""
     return "|".join(
         lake.stamp(spec) or "" for spec in (bronze.LOG_FILES, DATA_FILES, silver.LINE_COUNTS, QUARANTINED_FILES)
@@ -231,12 +231,12 @@ def _finish(lake: Lake) -> set[str]:
     ids = {file_id for row in rows if _is_critical(row) for file_id in row["file_ids"]}
     state = custody(lake)
     later = {file_id for file_id, released in state.released.items() if released > batch_id}
-    if ids - later and (ids - later - state.quarantined.keys() or _in_silver(lake, state.quarantined)):
+    if ids - later and (ids - later - state.quarantined.keys() or _has_silver_rows(lake, state.quarantined)):
         return _quarantine(lake, batch_id, rows)
     return set()
 
 
-def _in_silver(lake: Lake, file_ids: Iterable[str]) -> bool:
+def _has_silver_rows(lake: Lake, file_ids: Iterable[str]) -> bool:
     return not set(file_ids).isdisjoint(lake.rows(silver.LINE_COUNTS, "file_id")["file_id"].to_pylist())
 
 
@@ -244,10 +244,10 @@ def _is_critical(row: dict[str, Any]) -> bool:
     return bool(row["outcome"] == FAILED and row["severity"] == "critical")
 
 
-def _pending(lake: Lake, done: Set[str]) -> tuple[list[IngestedBatch], list[IngestedLogFile]]:
+def _find_pending(lake: Lake, done: Set[str]) -> tuple[list[IngestedBatch], list[IngestedLogFile]]:
     """Return parsed batches that were not checked, in order, and log files of checked ones."""
     state = custody(lake)
-    dropped = set(without_lines(lake))
+    dropped = set(list_dropped_files(lake))
     logs: dict[str, list[IngestedLogFile]] = defaultdict(list)
     earlier = []
     names = ("file_id", "path", "kind", "cluster_id", "broker_id", "line_count", "record_count")
@@ -277,26 +277,26 @@ def _pending(lake: Lake, done: Set[str]) -> tuple[list[IngestedBatch], list[Inge
 def _check_batch(
     lake: Lake, config: QualityConfig, batch: IngestedBatch, earlier: Sequence[IngestedLogFile], done: Set[str]
 ) -> list[ExpectationResult]:
-    suites: Chosen = {name: chosen(suite, config.severity) for name, suite in (SUITES | LEDGERS).items()}
-    files = files_of(lake, ASKED if batch.file_ids else (), done)
-    measured = screen(lake, files, suites, batch.file_ids)
+    suites: Chosen = {name: choose_severities(suite, config.severity) for name, suite in (SUITES | LEDGERS).items()}
+    files = find_files(lake, ASKED if batch.file_ids else (), done)
+    measured = measure_files(lake, files, suites, batch.file_ids)
     slack_us = config.time_slack_ms * 1000
-    tables = ledgers(batch.logs, batch.data, earlier, measured, slack_us, config.parsed_share_min)
-    findings = [*_table_findings(files, suites, measured)]
+    tables = build_ledgers(batch.logs, batch.data, earlier, measured, slack_us, config.parsed_share_min)
+    findings = [*_judge_tables(files, suites, measured)]
     for name, rows in tables.items():
-        findings += _ledger_findings(rows, suites[name])
+        findings += _judge_ledger(rows, suites[name])
     if not any(item.failed and item.severity == "critical" for item in findings):
         return findings
 
     def rows_of(name: str, suite: Sequence[Expectation]) -> DataFrame:
         if name in tables:
             return lake.spark.createDataFrame(tables[name])
-        return rows_asked(lake, BY_TABLE[name], files[name], suite, pc.field("file_id").isin(batch.file_ids))
+        return read_rows(lake, BY_TABLE[name], files[name], suite, pc.field("file_id").isin(batch.file_ids))
 
-    return _detailed(findings, rows_of)
+    return _add_details(findings, rows_of)
 
 
-def _table_findings(tables: Iterable[str], suites: Chosen, measured: Sequence[Measured]) -> Iterable[ExpectationResult]:
+def _judge_tables(tables: Iterable[str], suites: Chosen, measured: Sequence[Measured]) -> Iterable[ExpectationResult]:
     for name in tables:
         files = [item for item in measured if item.table == name]
         row_count = sum(item.row_count for item in files)
@@ -313,15 +313,15 @@ def _table_findings(tables: Iterable[str], suites: Chosen, measured: Sequence[Me
             )
 
 
-def _ledger_findings(rows: pa.Table, suite: Sequence[tuple[Expectation, Severity]]) -> Iterable[ExpectationResult]:
+def _judge_ledger(rows: pa.Table, suite: Sequence[tuple[Expectation, Severity]]) -> Iterable[ExpectationResult]:
     for expectation, severity in suite if rows.num_rows else ():
         broken = rows.filter(expectation.broken(rows))
         files = tuple(sorted({file_id for ids in broken["file_ids"].to_pylist() for file_id in ids}))
-        shown = shown_rows(rows, expectation) if broken.num_rows else None
+        shown = show_rows(rows, expectation) if broken.num_rows else None
         yield ExpectationResult(expectation, severity, rows.num_rows, broken.num_rows, files, shown)
 
 
-def _detailed(
+def _add_details(
     findings: Sequence[ExpectationResult], rows_of: Callable[[str, Sequence[Expectation]], DataFrame]
 ) -> list[ExpectationResult]:
     """Return the findings, with critical failures counted by Great Expectations."""
@@ -344,7 +344,7 @@ def _detailed(
     return [details.get(item.expectation.expectation_id, item) for item in findings]
 
 
-def _row(batch_id: str, item: ExpectationResult) -> dict[str, Any]:
+def _build_row(batch_id: str, item: ExpectationResult) -> dict[str, Any]:
     return {
         "batch_id": batch_id,
         "expectation_id": item.expectation.expectation_id,
@@ -368,8 +368,8 @@ def _quarantine(lake: Lake, batch_id: str, rows: Sequence[dict[str, Any]]) -> se
     """Quarantine the files of a batch's critical failures. Return their ids. Safe to repeat."""
     failed = sorted((row for row in rows if _is_critical(row)), key=lambda row: row["expectation_id"])
     ids = sorted({file_id for row in failed for file_id in row["file_ids"]})
-    paths = _paths(lake)
-    words = {row["expectation_id"]: _words(row["expectation_id"]) for row in failed}
+    paths = _read_paths(lake)
+    words = {row["expectation_id"]: _find_question(row["expectation_id"]) for row in failed}
     files = []
     for file_id in ids:
         broken = [row["expectation_id"] for row in failed if file_id in row["file_ids"]]
@@ -396,12 +396,12 @@ def _require_files(lake: Lake, failed: Set[str]) -> tuple[tuple[str, str], ...]:
     return files
 
 
-def _words(expectation_id: str) -> str:
+def _find_question(expectation_id: str) -> str:
     known = EXPECTATIONS.get(expectation_id)
     return known.question if known else expectation_id
 
 
-def _paths(lake: Lake) -> dict[str, str]:
+def _read_paths(lake: Lake) -> dict[str, str]:
     paths: dict[str, str] = defaultdict(lambda: "unknown")
     for spec in (bronze.LOG_FILES, DATA_FILES):
         paths |= {row["file_id"]: row["path"] for row in lake.rows(spec, "file_id", "path").to_pylist()}
@@ -414,9 +414,9 @@ def write_docs(lake: Lake, config: QualityConfig, folder: Path) -> Path:
 
     great = GreatExpectations()
     for spec in ASKED:
-        suite = chosen(SUITES[spec.full_name], config.severity)
+        suite = choose_severities(SUITES[spec.full_name], config.severity)
         if suite and lake.has_rows(spec):
-            rows = rows_asked(lake, spec, lake.files(spec), [item for item, _ in suite], pc.scalar(True)).persist()
+            rows = read_rows(lake, spec, lake.files(spec), [item for item, _ in suite], pc.scalar(True)).persist()
             try:
                 great.ask(spec.full_name, rows, suite)
             finally:

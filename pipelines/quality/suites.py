@@ -19,13 +19,13 @@ from highwater.pipelines.quality.derived import Previous
 from highwater.pipelines.quality.expectation import (
     Expectation,
     Severity,
-    at_least,
-    contained,
-    known_value,
-    not_below,
-    not_null,
-    of_table,
-    unique,
+    expect_at_least,
+    expect_contained,
+    expect_known_value,
+    expect_not_below,
+    expect_not_null,
+    expect_unique,
+    name_table,
 )
 from highwater.pipelines.quality.ledger import LEDGERS
 from highwater.schemas import bronze, silver
@@ -67,26 +67,26 @@ _STARTED_BEFORE = Previous(
 
 
 _REQUESTS = (
-    *(at_least(column, 0, "warning") for column in _DURATIONS),
-    not_below("completed_time", "arrival_time", "no request is answered before it arrived"),
+    *(expect_at_least(column, 0, "warning") for column in _DURATIONS),
+    expect_not_below("completed_time", "arrival_time", "no request is answered before it arrived"),
 )
-_ISR_IS_ASSIGNED = contained(
+_ISR_IS_ASSIGNED = expect_contained(
     "isr_is_assigned", "isr", "replicas", "where a line tells both, every in-sync replica is an assigned one"
 )
 
 #: Questions of single tables.
 _OF_TABLE: Mapping[str, Sequence[Expectation]] = {
     bronze.LOG_FILES.full_name: (
-        not_null("broker_id", "it is known which broker wrote the file"),
-        not_null("layout", "the file has a layout that is known"),
-        not_below("last_time", "first_time", "a file ends no earlier than it begins"),
+        expect_not_null("broker_id", "it is known which broker wrote the file"),
+        expect_not_null("layout", "the file has a layout that is known"),
+        expect_not_below("last_time", "first_time", "a file ends no earlier than it begins"),
     ),
-    bronze.LOG_LINES.full_name: (at_least("line_count", 1),),
+    bronze.LOG_LINES.full_name: (expect_at_least("line_count", 1),),
     silver.LEADER_AND_ISR.full_name: (
         _ISR_IS_ASSIGNED,
-        at_least("leader", -2),
-        at_least("leader_epoch", -1),
-        not_below(
+        expect_at_least("leader", -2),
+        expect_at_least("leader_epoch", -1),
+        expect_not_below(
             "start_offset",
             "previous_start_offset",
             "from one leader epoch to the next, a broker does not start at a lower offset",
@@ -94,35 +94,37 @@ _OF_TABLE: Mapping[str, Sequence[Expectation]] = {
         ),
     ),
     silver.REPLICA_FETCHES.full_name: (
-        at_least("replica_id", 0),
-        not_below(
+        expect_at_least("replica_id", 0),
+        expect_not_below(
             "fetch_offset",
             "previous_fetch_offset",
             "within a leader epoch, a follower's fetches on one connection do not go back",
             _FETCHED_BEFORE,
         ),
     ),
-    silver.APPENDS.full_name: (not_below("last_offset", "first_offset", "an append ends no earlier than it begins"),),
-    silver.PRODUCE_REQUESTS.full_name: (known_value("acks", (-1, 0, 1), "warning"), *_REQUESTS),
+    silver.APPENDS.full_name: (
+        expect_not_below("last_offset", "first_offset", "an append ends no earlier than it begins"),
+    ),
+    silver.PRODUCE_REQUESTS.full_name: (expect_known_value("acks", (-1, 0, 1), "warning"), *_REQUESTS),
     silver.FETCH_REQUESTS.full_name: (
-        at_least("replica_id", -2, "warning"),
-        known_value("isolation_level", (0, 1), "warning"),
+        expect_at_least("replica_id", -2, "warning"),
+        expect_known_value("isolation_level", (0, 1), "warning"),
         *_REQUESTS,
     ),
     silver.REQUESTS.full_name: _REQUESTS,
-    silver.PARTITION_STATES.full_name: (at_least("leader", -2),),
-    silver.REPLICA_STATES.full_name: (at_least("replica_id", 0),),
+    silver.PARTITION_STATES.full_name: (expect_at_least("leader", -2),),
+    silver.REPLICA_STATES.full_name: (expect_at_least("replica_id", 0),),
     silver.CONTROLLER_EVENTS.full_name: (_ISR_IS_ASSIGNED,),
-    silver.LINE_COUNTS.full_name: (at_least("line_count", 1),),
+    silver.LINE_COUNTS.full_name: (expect_at_least("line_count", 1),),
     data_dir.LOG_BATCHES.full_name: (
-        not_below("last_offset", "base_offset", "a batch ends no earlier than it begins"),
-        not_below(
+        expect_not_below("last_offset", "base_offset", "a batch ends no earlier than it begins"),
+        expect_not_below(
             "base_offset",
             "previous_last_offset",
             "batches of a segment come in the order of their offsets",
             Previous("last_offset", by=("file_id",), order=("byte_offset",)),
         ),
-        not_below(
+        expect_not_below(
             "leader_epoch",
             "previous_leader_epoch",
             "leader epochs of a segment do not go back",
@@ -133,22 +135,24 @@ _OF_TABLE: Mapping[str, Sequence[Expectation]] = {
 }
 
 
-def asked(spec: TableSpec) -> Iterator[Expectation]:
+def list_expectations(spec: TableSpec) -> Iterator[Expectation]:
     """Yield the expectations of a table."""
-    yield unique(spec.keys)
+    yield expect_unique(spec.keys)
     for column, words in spec.words.items():
-        yield known_value(column, words)
+        yield expect_known_value(column, words)
     if spec.layer == "silver":
         for column in _FROM_ZERO:
             if column in spec.column_names:
-                yield at_least(column, 0)
+                yield expect_at_least(column, 0)
         if "line_no" in spec.column_names:
-            yield at_least("line_no", 1)
+            yield expect_at_least("line_no", 1)
     yield from _OF_TABLE.get(spec.full_name, ())
 
 
 #: Every table's suite, in the order of the tables.
-SUITES: dict[str, tuple[Expectation, ...]] = {spec.full_name: of_table(spec.full_name, asked(spec)) for spec in ASKED}
+SUITES: dict[str, tuple[Expectation, ...]] = {
+    spec.full_name: name_table(spec.full_name, list_expectations(spec)) for spec in ASKED
+}
 EXPECTATIONS: dict[str, Expectation] = {
     expectation.expectation_id: expectation for suite in (*SUITES.values(), *LEDGERS.values()) for expectation in suite
 }
@@ -170,7 +174,9 @@ def require_expectations(severity: Mapping[str, str], file: PathLike[str] | str)
         raise ConfigError(file, key, f"{unknown!r} is not an expectation; docs/quality.md lists them")
 
 
-def chosen(suite: Sequence[Expectation], severity: Mapping[str, str]) -> tuple[tuple[Expectation, Severity], ...]:
+def choose_severities(
+    suite: Sequence[Expectation], severity: Mapping[str, str]
+) -> tuple[tuple[Expectation, Severity], ...]:
     """Return a suite without disabled expectations, with configured severities."""
     weighed: list[tuple[Expectation, Severity]] = []
     for expectation in suite:

@@ -75,10 +75,10 @@ class Pseudonyms:
     def name(self, kind: str, name: str) -> str:
         """Return the pseudonym of `name`, treated as a name of `kind`."""
         if name not in self._names:
-            self._names[name] = self._new(self._kinds.setdefault(name, kind), name)
+            self._names[name] = self._make_pseudonym(self._kinds.setdefault(name, kind), name)
         return self._names[name]
 
-    def _new(self, kind: str, name: str) -> str:
+    def _make_pseudonym(self, kind: str, name: str) -> str:
         if not name or (kind in _PUBLIC and _PUBLIC[kind].fullmatch(name)):
             return name
         digest = self._digest(kind, name)
@@ -100,7 +100,7 @@ class Pseudonyms:
         if isinstance(address, IPv6Address):
             return str(_DOCUMENTATION_6[digest % _DOCUMENTATION_6.num_addresses])
         if address not in self._addresses:
-            free = _free(set(self._addresses.values()), digest)
+            free = _find_free(set(self._addresses.values()), digest)
             self._addresses[address] = free
         return str(self._addresses[address])
 
@@ -112,7 +112,7 @@ class Pseudonyms:
         return hmac.digest(self._key, f"{kind}\0{name}".encode("utf-8", "surrogatepass"), sha256().name)
 
 
-def _free(taken: set[IPv4Address], start: int) -> IPv4Address:
+def _find_free(taken: set[IPv4Address], start: int) -> IPv4Address:
     hosts = [network[number] for network in _DOCUMENTATION for number in range(1, 255)]
     for ranges in (hosts, _FURTHER):
         size = len(ranges) if isinstance(ranges, list) else ranges.num_addresses

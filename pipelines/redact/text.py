@@ -36,19 +36,19 @@ _FURTHER = (
 
 
 @cache
-def vocabulary() -> frozenset[str]:
+def read_vocabulary() -> frozenset[str]:
     """Return the words of the code, so that a new grammar or message needs no list. Takes a second or two."""
     words = set(_WORD.findall(_FURTHER))
     for folder in _FOLDERS:
         for path in sorted((_ROOT / folder).rglob("*.py")):
-            words |= words_of(path.read_text(encoding="utf-8"))
+            words |= collect_words(path.read_text(encoding="utf-8"))
     for path in (path for pattern in _TEXTS for path in sorted(_ROOT.glob(pattern))):
         words |= set(_WORD.findall(_COMMENT.sub("", path.read_text(encoding="utf-8"))))
     # A letter and a number are a name sooner than a word.
     return frozenset({word for word in words if len(word) > 1} | {"a", "A"})
 
 
-def words_of(source: str) -> set[str]:
+def collect_words(source: str) -> set[str]:
     """Return the words in a module's strings, without docstrings, which may hold examples, and the names of
     fields that its classes declare, also as JSON has them (``requestApiKey``)."""
     tree = parse_source(source)
@@ -60,7 +60,7 @@ def words_of(source: str) -> set[str]:
     prose = {
         id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
-    named = {word for field in fields for word in (*_WORD.findall(field), _camel(field))}
+    named = {word for field in fields for word in (*_WORD.findall(field), _convert_name(field))}
     return named | {
         word
         for node in ast.walk(tree)
@@ -69,7 +69,7 @@ def words_of(source: str) -> set[str]:
     }
 
 
-def _camel(name: str) -> str:
+def _convert_name(name: str) -> str:
     first, *rest = name.strip("_").split("_")
     return first + "".join(map(str.capitalize, rest))
 
@@ -118,14 +118,16 @@ class Redactor:
             spelled: name
             for name in self._known
             if not _PLAIN_NAME.fullmatch(name) and not _FAINT.fullmatch(name)
-            for spelled in _spellings(name)
+            for spelled in _list_spellings(name)
         }
-        odd = "|".join(_bounded(spelled) for spelled in sorted(self._odd, key=lambda spelled: (-len(spelled), spelled)))
+        odd = "|".join(
+            _match_whole(spelled) for spelled in sorted(self._odd, key=lambda spelled: (-len(spelled), spelled))
+        )
         self._spans = re.compile(
             f"{f'(?P<odd>{odd})|' if odd else ''}(?P<kept>{_PUBLIC})|(?P<ip>{_IPV4}|{_IPV6})|(?P<keyed>{_KEYED})"
         )
         self._tail = min(max(map(len, (*self._odd, *self._plain)), default=0), _TAIL_CHARS_MAX)
-        self._words = vocabulary()
+        self._words = read_vocabulary()
         self._texts: dict[str, str] = {}
 
     def name(self, kind: str, name: str) -> str:
@@ -154,10 +156,10 @@ class Redactor:
     def text(self, text: str) -> str:
         """Return a text without names."""
         if text not in self._texts:
-            self._texts[text] = "".join(self._pieces(text))
+            self._texts[text] = "".join(self._redact_pieces(text))
         return self._texts[text]
 
-    def _pieces(self, text: str) -> Iterator[str]:
+    def _redact_pieces(self, text: str) -> Iterator[str]:
         cut = _CUT.search(text)
         was_cut = cut is not None or len(text) >= CUT_CHARS
         end = cut.start() if cut else len(text)
@@ -165,40 +167,40 @@ class Redactor:
         last = end - self._tail if was_cut else end
         place = 0
         for match in self._spans.finditer(text, 0, end):
-            yield from self._tokens(text[place : min(match.start(), max(last, place))])
-            yield self._span(match)
+            yield from self._redact_tokens(text[place : min(match.start(), max(last, place))])
+            yield self._redact_span(match)
             place = match.end()
-        yield from self._tokens(text[place : max(last, place)])
+        yield from self._redact_tokens(text[place : max(last, place)])
         if was_cut:
             yield text[end:] or "…"
 
-    def _span(self, match: re.Match[str]) -> str:
+    def _redact_span(self, match: re.Match[str]) -> str:
         text, groups = match[0], match.groupdict()
         if groups.get("odd") is not None:
             return self._known[self._odd[text]]
         if groups["ip"] is not None:
-            return self._address(text)
+            return self._redact_address(text)
         if groups["keyed"] is not None:
             faint = match["faint"]
-            return f"{''.join(self._tokens(text[: len(text) - len(faint)]))}{self._known.get(faint, faint)}"
+            return f"{''.join(self._redact_tokens(text[: len(text) - len(faint)]))}{self._known.get(faint, faint)}"
         return text
 
-    def _address(self, text: str) -> str:
+    def _redact_address(self, text: str) -> str:
         try:
             address = ip_address(text.partition("%")[0])
         except ValueError:
-            return "".join(self._tokens(text))
+            return "".join(self._redact_tokens(text))
         return text if address.version == 4 and address in _NO_ADDRESSES else self.pseudonyms.address(str(address))
 
-    def _tokens(self, text: str) -> Iterator[str]:
+    def _redact_tokens(self, text: str) -> Iterator[str]:
         place = 0
         for match in _TOKEN.finditer(text):
             yield _FOREIGN.sub("?", text[place : match.start()])
             place = match.end()
-            yield self._token(match[0], HOST if _PORT.match(text, place) else NAME)
+            yield self._redact_token(match[0], HOST if _PORT.match(text, place) else NAME)
         yield _FOREIGN.sub("?", text[place:])
 
-    def _token(self, token: str, kind: str) -> str:
+    def _redact_token(self, token: str, kind: str) -> str:
         if token in self._plain:
             return self._known[token]
         match = _PARTITION.fullmatch(token)
@@ -207,7 +209,7 @@ class Redactor:
         bare = token.strip(".-")
         if bare != token:
             before, after = token.split(bare, 1) if bare else (token, "")
-            return f"{before}{self._token(bare, kind) if bare else ''}{after}"
+            return f"{before}{self._redact_token(bare, kind) if bare else ''}{after}"
         if _NUMBER.fullmatch(token) or _CLASS.fullmatch(token):
             return token
         if self._is_own(token) and not (kind == HOST and _HOST_LIKE.fullmatch(token)):
@@ -219,7 +221,7 @@ class Redactor:
         return text.isascii() and all(letters in self._words for letters in _LETTERS.findall(text))
 
 
-def _spellings(name: str) -> set[str]:
+def _list_spellings(name: str) -> set[str]:
     """Return the spellings of a name: plain, as stored in a report, and as JSON with and without escapes."""
     stored = name.encode("utf-8", "replace").decode("utf-8")
     escaped = {
@@ -228,7 +230,7 @@ def _spellings(name: str) -> set[str]:
     return {name, stored} | escaped
 
 
-def _bounded(text: str) -> str:
+def _match_whole(text: str) -> str:
     """Return a pattern of a text that is not part of a longer word."""
     before = r"(?<!\w)" if text[0].isalnum() or text[0] == "_" else ""
     after = r"(?!\w)" if text[-1].isalnum() or text[-1] == "_" else ""

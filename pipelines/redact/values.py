@@ -69,7 +69,7 @@ _SENTENCES = frozenset({"guarantee", "source", "needs"})
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
-def treatment(name: str, redactor: Redactor) -> Callable[[str], str]:
+def choose_treatment(name: str, redactor: Redactor) -> Callable[[str], str]:
     """Return how to redact the texts of a field or column."""
     if name in NAMES:
         return lambda text: redactor.name(NAMES[name], text)
@@ -84,56 +84,56 @@ def treatment(name: str, redactor: Redactor) -> Callable[[str], str]:
     return redactor.value if name in _VOCABULARY else redactor.text
 
 
-def redacted(report: Report, redactor: Redactor) -> Report:
+def redact_report(report: Report, redactor: Redactor) -> Report:
     """Return the report without names, with the same figures and structure."""
-    fields = _fields(report, redactor)
+    fields = _redact_fields(report, redactor)
     detail: Detail | None = fields.pop("detail")
     # A part that was not changed is validated as it is; the detail is not, since it has millions of numbers.
     return with_headline(Report.model_validate(fields).model_copy(update={"detail": detail}))
 
 
-def _fields(part: BaseModel, redactor: Redactor) -> dict[str, Any]:
-    return {name: _value(value, name, redactor) for name, value in part}
+def _redact_fields(part: BaseModel, redactor: Redactor) -> dict[str, Any]:
+    return {name: _redact_value(value, name, redactor) for name, value in part}
 
 
-def _value(value: Any, name: str, redactor: Redactor) -> Any:
+def _redact_value(value: Any, name: str, redactor: Redactor) -> Any:
     if isinstance(value, str):
-        return value if _INSTANT.fullmatch(value) else treatment(name, redactor)(value)
+        return value if _INSTANT.fullmatch(value) else choose_treatment(name, redactor)(value)
     if isinstance(value, BaseModel):
-        return value.model_copy(update=_fields(value, redactor))
+        return value.model_copy(update=_redact_fields(value, redactor))
     if isinstance(value, dict):
-        return {redactor.value(key): _value(each, name, redactor) for key, each in value.items()}
+        return {redactor.value(key): _redact_value(each, name, redactor) for key, each in value.items()}
     if isinstance(value, list | tuple):
         if all(each is None or isinstance(each, int | float) for each in value):
             return value
-        return type(value)(_value(each, name, redactor) for each in value)
+        return type(value)(_redact_value(each, name, redactor) for each in value)
     return value
 
 
-def redacted_table(table: pa.Table, redactor: Redactor) -> pa.Table:
+def redact_table(table: pa.Table, redactor: Redactor) -> pa.Table:
     """Return a table without names, and without metadata of its columns."""
     columns = [
-        _array(column.combine_chunks(), name, redactor)
+        _redact_array(column.combine_chunks(), name, redactor)
         for name, column in zip(table.column_names, table.columns, strict=True)
     ]
     return pa.table(columns, names=table.column_names)
 
 
-def _array(array: Any, name: str, redactor: Redactor) -> pa.Array:
+def _redact_array(array: Any, name: str, redactor: Redactor) -> pa.Array:
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.make_chunks) if array.num_chunks else pa.array([], array.type)
     if pa.types.is_string(array.type):
         encoded = array.dictionary_encode()
-        change = treatment(name, redactor)
+        change = choose_treatment(name, redactor)
         texts = pa.array([change(text) for text in encoded.dictionary.to_pylist()], pa.string())
         return pa.DictionaryArray.from_arrays(encoded.indices, texts).dictionary_decode()
     if pa.types.is_list(array.type):
-        values = _array(array.values, name, redactor)
+        values = _redact_array(array.values, name, redactor)
         return pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null())
     if pa.types.is_struct(array.type):
         fields = [array.field(number) for number in range(array.type.num_fields)]
         names = [field.name for field in array.type]
-        children = [_array(child, child_name, redactor) for child, child_name in zip(fields, names, strict=True)]
+        children = [_redact_array(child, child_name, redactor) for child, child_name in zip(fields, names, strict=True)]
         return pa.StructArray.from_arrays(children, names=names, mask=array.is_null())
     if pa.types.is_binary(array.type):
         raise TypeError(f"{name} holds bytes, in which names cannot be told")

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from highwater.pipelines.replay.wakes import BATCH, CHECK, LEADER_END, LEADER_START, ROLL, STABLE, Wake
-from highwater.schemas.events import Event, connection_of
+from highwater.schemas.events import Event, parse_connection
 
 #: How long an append that no request shows waits for the other followers that carry it, microseconds.
 _SETTLE_US = 1_000_000
@@ -398,7 +398,7 @@ def _note_carrier(batch: Batch, event: Event) -> None:
     If that fetch was parked, the batch was appended after the fetch had read the log.
     """
     completed_us, handled_us = event.previous_completed_us, event.previous_handled_us
-    connection = connection_of(event.chain)
+    connection = parse_connection(event.chain)
     if batch.carriers is None or completed_us is None or any(known == connection for _, known in batch.carriers):
         return
     batch.carriers.append((completed_us, connection))

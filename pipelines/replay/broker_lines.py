@@ -16,10 +16,10 @@ from highwater.pipelines.replay.broker_account import BrokerAccount
 from highwater.pipelines.replay.partition_events import ROW_TYPES as EVENT_ROW_TYPES
 from highwater.schemas import events as e
 from highwater.schemas.broker_lines import BEGUN, FETCHER, ISR_CHANGE, LEADERSHIP, LIFE, BrokerLine
-from highwater.schemas.fields import spark_types
+from highwater.schemas.fields import map_spark_types
 
 KEY_TYPES: Final = {"cluster_id": "string", "broker_id": "int"}
-LINE_TYPES: Final = spark_types(BrokerLine)
+LINE_TYPES: Final = map_spark_types(BrokerLine)
 ROW_TYPES: Final = {**KEY_TYPES, "file_id": "string", "byte_offset": "long", **LINE_TYPES}
 SCHEMA: Final = arrow_schema(ROW_TYPES)
 #: Sort key of a broker's lines. The last columns order lines of one instant.

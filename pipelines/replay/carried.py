@@ -29,9 +29,16 @@ from highwater.pipelines.kafka.seals import (
 from highwater.pipelines.lake.bounds import Bounds
 from highwater.pipelines.lake.folds import Fold, collect_tables, fold
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks, write_in_tasks
+from highwater.pipelines.lake.readings import (
+    Reading,
+    keep_rows,
+    map_batches,
+    read_few_rows,
+    read_in_tasks,
+    write_in_tasks,
+)
 from highwater.pipelines.lake.staged import Staged
-from highwater.pipelines.lake.table_files import rows_table
+from highwater.pipelines.lake.table_files import build_table
 from highwater.pipelines.replay import partition_worker, session_worker, silences
 from highwater.pipelines.replay.carried_rows import (
     LEFT_WAKES,
@@ -171,7 +178,7 @@ def _find_first_requests(lake: Lake, file_ids: Sequence[str], since_us: int) -> 
 
     columns = ("file_id", *_BROKER, "dequeued_time")
     written = pc.field("time") >= instant(since_us)
-    rows = read_in_tasks(lake, [Reading(spec, columns, by_batch(first), written) for spec in _REQUESTS], _LEAST)
+    rows = read_in_tasks(lake, [Reading(spec, columns, map_batches(first), written) for spec in _REQUESTS], _LEAST)
     if rows is None:
         return {}
     table = rows.toArrow()
@@ -197,7 +204,7 @@ def silence_starts(lake: Lake, file_ids: Sequence[str], sealed_us: Mapping[Broke
 
     columns = ("file_id", *silences.KEY_TYPES, "arrival_time")
     written = pc.field("time") >= instant(min(sealed_us.values()) - GONE_US)
-    reading = Reading(silver.FETCH_REQUESTS, columns, by_batch(fetches), written)
+    reading = Reading(silver.FETCH_REQUESTS, columns, map_batches(fetches), written)
     rows = Keyed(shape(silences.ROW_TYPES), flow.key("silences"), silences.ORDER, tuple(silences.COLUMNS))
     folded = fold(lake, Fold([reading], rows, silences.SilenceWorker(sealed_us)))
     if folded is None:
@@ -217,7 +224,7 @@ def _find_renamed(
         return set()
     by_id = (pc.field("kind") == state.PARTITION) & pc.starts_with(pc.field("name"), "id:")
     of_last = by_id & (pc.field("run_number") == runs[0].folds_run)
-    rows = few_rows(lake, Reading(FOLDS, FOLDS.column_names, as_they_are, of_last), FOLDS.worker_schema)
+    rows = read_few_rows(lake, Reading(FOLDS, FOLDS.column_names, keep_rows, of_last), FOLDS.worker_schema)
     topic_ids = pc.struct_field(pc.extract_regex(rows["name"], r"^id:(?P<topic_id>.*)-\d+$"), "topic_id")
     places = zip(*(rows[name].to_pylist() for name in _BROKER), topic_ids.to_pylist(), strict=True)
     return {
@@ -250,13 +257,13 @@ def write_folds(lake: Lake, plan: ReplayPlan, replayed: Replayed, stamp: str) ->
     of_outcomes = partial(_convert_rows, of_rows=left.outcomes, kind=state.OUTCOME, run_number=number)
     of_carried_outcomes = partial(_convert_rows, of_rows=left.carried_outcomes, kind=state.OUTCOME, run_number=number)
     readings = [
-        partitions.reading(partition_worker.FOLDS, by_batch(carried_folds, state.PARTITION, number)),
-        partitions.reading(partition_worker.OUTCOMES, by_batch(of_outcomes)),
-        *window.carried_of(state.OUTCOME, by_batch(of_carried_outcomes)),
-        replayed.operations.reading(session_worker.FOLDS, by_batch(carried_folds, state.SESSION, number)),
-        ground.reading(LAST_FETCHES, by_batch(carried_rows, state.CONNECTION, number)),
+        partitions.reading(partition_worker.FOLDS, map_batches(carried_folds, state.PARTITION, number)),
+        partitions.reading(partition_worker.OUTCOMES, map_batches(of_outcomes)),
+        *window.carried_of(state.OUTCOME, map_batches(of_carried_outcomes)),
+        replayed.operations.reading(session_worker.FOLDS, map_batches(carried_folds, state.SESSION, number)),
+        ground.reading(LAST_FETCHES, map_batches(carried_rows, state.CONNECTION, number)),
         ground.reading(
-            WATCHES, by_batch(partial(_convert_rows, of_rows=left.watches, kind=state.WATCH, run_number=number))
+            WATCHES, map_batches(partial(_convert_rows, of_rows=left.watches, kind=state.WATCH, run_number=number))
         ),
     ]
     wakes = carried_rows(_select_wakes(lake, window, partitions, left), state.WAKE, number)
@@ -284,7 +291,7 @@ def _select_wakes(lake: Lake, window: ReplayWindow, partitions: Staged, left: Op
 
 def _serialize_evidence(plan: ReplayPlan, replayed: Replayed) -> pa.Table:
     evidence = replayed.ground.evidence
-    return rows_table(
+    return build_table(
         FOLDS,
         [
             (plan.run_number, state.EVIDENCE, *broker, None, 0, None, None, evidence[broker].freeze())

@@ -130,14 +130,14 @@ class OpenRows:
     def watches(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the partitions that connections with unfinished fetches may still read."""
         rows = self._select_brokers(rows)
-        return rows.filter(self.sessions.at_or_after(rows, pc.add(rows.column("went_us"), GONE_US))).drop_columns(
+        return rows.filter(self.sessions.mask_rows(rows, pc.add(rows.column("went_us"), GONE_US))).drop_columns(
             ["until_us"]
         )
 
     def outcomes(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return final outcomes of requests that may have further outcomes."""
         rows = self._select_brokers(_select_final(rows))
-        return rows.filter(self.waiting.at_or_after(rows, rows.column("handled_us")))
+        return rows.filter(self.waiting.mask_rows(rows, rows.column("handled_us")))
 
     def carried_outcomes(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Do as `outcomes` for rows that were loaded from an earlier run."""
@@ -147,7 +147,7 @@ class OpenRows:
         """Yield final wakes, without those that no fetch waits for. `wakes_left` filters them further."""
         rows = self._select_brokers(_select_final(rows))
         committed_us = pc.max_element_wise(rows.column("appended_lowest_us"), rows.column("committed_lowest_us"))
-        awaited = self.sessions.at_or_after(rows, committed_us)
+        awaited = self.sessions.mask_rows(rows, committed_us)
         values = {name: rows.column(name) for name in rows.schema.names} | {"awaited": awaited}
         few = pc.or_(awaited, is_in(rows.column("wake"), (ROLL, STABLE, LOCAL_START)))
         yield shaped(_LEFT_WAKES, rows.num_rows, values).filter(few)

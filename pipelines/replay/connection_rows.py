@@ -26,10 +26,10 @@ from highwater.pipelines.lake.bounds import Bounds
 from highwater.pipelines.replay.connections import KEY_TYPES, SILENCE_US
 from highwater.schemas import connection_rows as c
 from highwater.schemas.connection_rows import ConnectionRow
-from highwater.schemas.fields import spark_types
+from highwater.schemas.fields import map_spark_types
 from highwater.schemas.topics import METADATA_TOPIC, METADATA_TOPIC_ID
 
-ROW_TYPES = {**KEY_TYPES, "rank": "int", **spark_types(ConnectionRow)}
+ROW_TYPES = {**KEY_TYPES, "rank": "int", **map_spark_types(ConnectionRow)}
 SCHEMA = arrow_schema(ROW_TYPES)
 #: Sort key of the rows of a connection: a fetch before its partitions. The last columns make it total.
 ORDER = ("rank", "correlation_id", "kind", "topic", "partition", "arrival_us", "offset", "until_us")
@@ -54,7 +54,7 @@ class ConnectionReader:
     def lines(self, rows: pa.RecordBatch) -> Batches:
         """Yield the seconds of brokers' logs, from ``bronze.log_lines``, with first and last line and request."""
         rows = rows.filter(both(pc.is_valid(rows.column("broker_id")), pc.is_valid(rows.column("time"))))
-        rows = self.sealed.of_rows(rows, micros(rows.column("time")))
+        rows = self.sealed.filter_rows(rows, micros(rows.column("time")))
         if not rows.num_rows:
             return
         at = micros(rows.column("time"))
@@ -84,7 +84,7 @@ class ConnectionReader:
         """Yield followers' fetches, watches of all readers, and the span in which fetches are logged."""
         rows = rows.filter(pc.is_valid(rows.column("broker_id")))
         yield from self._merge_watches(rows)
-        rows = self.sealed.of_rows(rows, micros(rows.column("handled_time")))
+        rows = self.sealed.filter_rows(rows, micros(rows.column("handled_time")))
         if not rows.num_rows:
             return
         table = pa.table({name: rows.column(name) for name in ("cluster_id", "broker_id", "arrival_time", "time")})
@@ -111,7 +111,7 @@ class ConnectionReader:
     def listed(self, rows: pa.RecordBatch) -> Batches:
         """Yield the partitions that followers' fetches list, from ``silver.replica_fetches``."""
         rows = rows.filter(both(pc.is_valid(rows.column("broker_id")), pc.equal(rows.column("source"), "request")))
-        rows = fill_topic_names(self.topic_names, self.sealed.of_rows(rows, micros(rows.column("handled_time"))))
+        rows = fill_topic_names(self.topic_names, self.sealed.filter_rows(rows, micros(rows.column("handled_time"))))
         rows = rows.filter(pc.not_equal(rows.column("topic"), METADATA_TOPIC))
         same = ("replica_id", "correlation_id", "topic", "partition", "leader_epoch")
         yield _make_rows(
@@ -131,7 +131,7 @@ class ConnectionReader:
 
     def _merge_watches(self, rows: pa.RecordBatch) -> Batches:
         """Yield one row per connection and partition of a batch: thousands of fetches become a few rows."""
-        rows = data_fetches(self.sessions.of_rows(rows, micros(rows.column("dequeued_time"))))
+        rows = data_fetches(self.sessions.filter_rows(rows, micros(rows.column("dequeued_time"))))
         if not rows.num_rows:
             return
         names = ("cluster_id", "broker_id", "connection", "replica_id", "isolation_level", "arrival_time", "time")

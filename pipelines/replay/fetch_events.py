@@ -17,10 +17,10 @@ from highwater.pipelines.replay.connection_rows import data_fetches
 from highwater.pipelines.replay.partition_events import operation_ids
 from highwater.pipelines.replay.session_worker import KEY_TYPES
 from highwater.schemas import session_events as s
-from highwater.schemas.fields import spark_types
+from highwater.schemas.fields import map_spark_types
 
 #: Columns of an event after its key and rank. The columns of its origin come last.
-EVENT_TYPES = spark_types(s.SessionEvent)
+EVENT_TYPES = map_spark_types(s.SessionEvent)
 ROW_TYPES = {**KEY_TYPES, "rank": "int", **EVENT_TYPES}
 SCHEMA = arrow_schema(ROW_TYPES)
 #: Order of events of one connection. The last columns only make it total, whatever the order of the files.
@@ -49,7 +49,7 @@ class FetchReader:
 
     def fetches(self, rows: pa.RecordBatch) -> Batches:
         """Yield the events of ``silver.fetch_requests``."""
-        rows = data_fetches(self.bounds.of_rows(rows, micros(rows.column("dequeued_time"))))
+        rows = data_fetches(self.bounds.filter_rows(rows, micros(rows.column("dequeued_time"))))
         if not rows.num_rows:
             return
         asked, forgotten, answered = (_Items(rows.column(name)) for name in ("partitions", "forgotten", "responses"))

@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 from highwater.pipelines.base.blobs import Batches, Tables, shape
 from highwater.pipelines.base.groups import each, groups
 from highwater.pipelines.base.instants import NEVER_US
-from highwater.schemas.fields import Int, Long, spark_types
+from highwater.schemas.fields import Int, Long, map_spark_types
 
 #: Length of a window on the leader's clock, microseconds. Clocks drift, so bounds hold for one window.
 WINDOW_US: Final = 600_000_000
@@ -45,7 +45,7 @@ class ToldHighWatermark(NamedTuple):
 
 
 KEY_TYPES: Final = {"cluster_id": "string", "topic": "string", "partition": "int", "broker_id": "int"}
-TOLD_TYPES: Final = spark_types(ToldHighWatermark)
+TOLD_TYPES: Final = map_spark_types(ToldHighWatermark)
 ORDER: Final = ("high_watermark", "first_us", "leader_id", "last_us")
 APART: Final = "apart"
 _APART_TYPES: Final = {

@@ -26,14 +26,14 @@ from highwater.pipelines.base.arrow_rows import (
 )
 from highwater.pipelines.cluster.premises import FETCHER_CLIENT
 from highwater.schemas import replicas as r
-from highwater.schemas.fields import spark_types
+from highwater.schemas.fields import map_spark_types
 from highwater.schemas.topics import METADATA_TOPIC
 
 KEY: Final = ("cluster_id", "topic", "partition")
 _TRACED: Final = ("traced_high_watermark", "traced_end_offset")
 #: Columns after the key: an event without its TRACE values. The kind of a TRACE line is null.
 ROW_TYPES: Final = {
-    **{name: type_ for name, type_ in spark_types(r.ReplicaEvent).items() if not name.startswith(_TRACED)},
+    **{name: type_ for name, type_ in map_spark_types(r.ReplicaEvent).items() if not name.startswith(_TRACED)},
     "connection": "string",
     "correlation_id": "int",
 }

@@ -74,7 +74,7 @@ class Shown:
         brokers = zip(rows.column("cluster_id").to_pylist(), rows.column("broker_id").to_pylist(), strict=True)
         serves = pa.array([broker in self.serving for broker in brokers], pa.bool_())
         rows = rows.filter(both(serves, pc.less(rows.column("replica_id"), 0)))
-        rows = self.bounds.of_rows(rows, micros(rows.column("handled_time")))
+        rows = self.bounds.filter_rows(rows, micros(rows.column("handled_time")))
         parts = explode(rows, "responses", "part")
         by_id = pc.binary_join_element_wise("id:", parts.column("part.topic_id"), "")
         parts = parts.append_column("topic", first_of(parts.column("part.topic"), by_id))
@@ -107,4 +107,4 @@ def replicated(apart: Apart, bounds: Bounds, rows: pa.RecordBatch) -> Batches:
     values = {name: rows.column(name) for name in (*same, "high_watermark", "stable_offset", "size_bytes")}
     values |= {"earliest_us": pc.min_element_wise(earliest_us, latest_us), "time_us": latest_us}
     values |= {"kind": e.REPLICATED, "rank": e.RANK[e.REPLICATED], "replica_id": rows.column("leader_id")}
-    yield bounds.of_rows(shaped(EVENTS, rows.num_rows, values), latest_us)
+    yield bounds.filter_rows(shaped(EVENTS, rows.num_rows, values), latest_us)

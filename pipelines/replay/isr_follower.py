@@ -17,7 +17,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from highwater.pipelines.replay.isr_evidence import IsrEvidence
-from highwater.schemas.events import Event, connection_of
+from highwater.schemas.events import Event, parse_connection
 
 #: Appends that are kept to know where the log ended a while ago: a fetch waits for the first one of them.
 _APPENDS_KEPT = 256
@@ -184,7 +184,7 @@ class Tracked:
             return
         if self.end_offset < self._leader_end_then:
             return  # it was not at the end when it was last seen
-        lowest_us, highest_us = evidence.last_fetch(connection_of(self.chain), until_us, self.chain_end_us)
+        lowest_us, highest_us = evidence.last_fetch(parse_connection(self.chain), until_us, self.chain_end_us)
         if highest_us > self.fetched_us:
             lowest_us = max(lowest_us, self.fetched_us)
             self._note_caught_up(lowest_us, highest_us)

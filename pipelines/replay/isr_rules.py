@@ -22,7 +22,7 @@ from highwater.pipelines.replay import isr_outcome as o
 from highwater.pipelines.replay.isr_evidence import FETCH_GAP_US, IsrEvidence, evaluation_period_us, has_fetch_sessions
 from highwater.pipelines.replay.isr_follower import LogEnd, Tracked
 from highwater.pipelines.replay.isr_outcome import IsrOutcome
-from highwater.schemas.events import Event, connection_of
+from highwater.schemas.events import Event, parse_connection
 
 #: Errors with which a produce is answered although it was appended: it timed out, or too few replicas were left.
 _APPENDED = (NONE, REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS_AFTER_APPEND, None)
@@ -268,7 +268,7 @@ class IsrRules:
         follower = self._get_follower(replica_id)
         if not self._sessions or follower.end_offset is None or follower.chain is None:
             return
-        if self._evidence.next_fetch(connection_of(follower.chain), now_us, follower.chain_end_us) is None:
+        if self._evidence.next_fetch(parse_connection(follower.chain), now_us, follower.chain_end_us) is None:
             return
         if follower.end_offset >= self._limit_watermark(now_us, isr)[0]:
             expected.waiting_us = now_us
@@ -285,7 +285,7 @@ class IsrRules:
             return
         follower = self._get_follower(replica_id)
         outcome.lowest_us = span[0] if outcome.lowest_us is None else outcome.lowest_us
-        next_us = self._evidence.next_fetch(connection_of(follower.chain), span[1], follower.chain_end_us)
+        next_us = self._evidence.next_fetch(parse_connection(follower.chain), span[1], follower.chain_end_us)
         outcome.highest_us = None if next_us is None else max(next_us, outcome.lowest_us)
 
     def _limit_watermark(self, now_us: int, isr: frozenset[int]) -> tuple[int, int]:

@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame
 
 from highwater.pipelines.base.chunks import Keyed
 from highwater.pipelines.kafka.context import Contexts
-from highwater.pipelines.lake.folds import Fold, fold, table_of
+from highwater.pipelines.lake.folds import Fold, fold, read_table
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.readings import Reading, by_batch
+from highwater.pipelines.lake.readings import Reading, map_batches
 from highwater.pipelines.lake.staged import Staged
 from highwater.pipelines.replay.judge import Tolerances
 from highwater.pipelines.replay.late import (
@@ -44,7 +44,7 @@ def settled(lake: Lake, unsettled: Staged, limits: Tolerances, contexts: Context
         limits: what is explained and what is late.
         contexts: settings of brokers and topics.
     """
-    undecided = unsettled.few_rows(UNDECIDED, *BROKER, "class", "highest_time", "completed_time")
+    undecided = unsettled.read_few_rows(UNDECIDED, *BROKER, "class", "highest_time", "completed_time")
     if not undecided:
         return None
     spans = spans_of_late(undecided)
@@ -52,16 +52,16 @@ def settled(lake: Lake, unsettled: Staged, limits: Tolerances, contexts: Context
     later = pc.field("time") >= min(row["highest_time"] for row in undecided)
     expired = ("handled_time", "completed_time", "max_wait_ms")
     readings = [
-        unsettled.reading(UNDECIDED, by_batch(operations)),
-        Reading(silver.FETCH_REQUESTS, (*BROKER, "time", *expired), by_batch(timers), later),
+        unsettled.reading(UNDECIDED, map_batches(operations)),
+        Reading(silver.FETCH_REQUESTS, (*BROKER, "time", *expired), map_batches(timers), later),
     ]
     if spans:
         requests = (silver.PRODUCE_REQUESTS, silver.FETCH_REQUESTS, silver.REQUESTS)
-        readings += [Reading(spec, _INSTANTS, by_batch(answers, spans), later) for spec in requests]
+        readings += [Reading(spec, _INSTANTS, map_batches(answers, spans), later) for spec in requests]
     rows, worker = Keyed(SHAPE, flow.key("late"), ORDER, COLUMNS), settler(limits, _collect_throttles(lake, contexts))
     folded = fold(lake, Fold(readings, rows, worker))
     assert folded is not None
-    return table_of(folded, DELAYED_OPERATIONS.name, DELAYED_OPERATIONS.worker_schema)
+    return read_table(folded, DELAYED_OPERATIONS.name, DELAYED_OPERATIONS.worker_schema)
 
 
 def _collect_throttles(lake: Lake, contexts: Contexts) -> Throttles:

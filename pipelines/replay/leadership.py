@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from highwater.pipelines.kafka.versions import Rules
 from highwater.pipelines.replay.answered_high_watermarks import AnsweredHighWatermarks
-from highwater.schemas.events import Event, connection_of
+from highwater.schemas.events import Event, parse_connection
 
 #: A follower's fetch waits at most this long by default (replica.fetch.wait.max.ms): how far the time of its last
 #: caught-up fetch can be in the past when an incremental session hides the fetches in between.
@@ -156,7 +156,7 @@ class Leadership:
         follower.sequence = sequence
         if event.chain != follower.chain:
             follower.chain_broken_us = event.time_us if follower.chain is not None else None
-            if not follower.eligible and connection_of(event.chain) != connection_of(follower.chain):
+            if not follower.eligible and parse_connection(event.chain) != parse_connection(follower.chain):
                 follower.proposed = False  # it left before the leader's wish was granted, and comes back
             follower.chain = event.chain
         follower.chain_end_us = event.chain_end_us or event.time_us

@@ -36,13 +36,13 @@ from highwater.pipelines.replay import isr_events as i
 from highwater.pipelines.replay.partition_worker import KEY_TYPES, RANK, WATCH
 from highwater.pipelines.replay.watches import WATCH_TYPES
 from highwater.schemas import events as e
-from highwater.schemas.fields import spark_types
+from highwater.schemas.fields import map_spark_types
 
 #: A marker is a batch of one control record: 61 bytes of header, 17 of record (``EndTransactionMarker``, KIP-98).
 MARKER_BYTES = 78
 
 #: Columns of an event after its key, and the saved state of an earlier run.
-EVENT_TYPES = spark_types(e.Event)
+EVENT_TYPES = map_spark_types(e.Event)
 ROW_TYPES = {**KEY_TYPES, "rank": "int", **EVENT_TYPES, "carried": "binary", **WATCH_TYPES}
 SCHEMA = arrow_schema(ROW_TYPES)
 
@@ -157,7 +157,7 @@ class EventReader:
             for event in i.events_of(line, time_us, self.tier_max)
         ]
         batch = pa.RecordBatch.from_pylist(events, SCHEMA)
-        yield self.bounds.of_rows(batch, batch.column("time_us"))
+        yield self.bounds.filter_rows(batch, batch.column("time_us"))
 
     def fetches(self, rows: pa.RecordBatch) -> Batches:
         """Yield events of followers' fetches from the fold of connections, with the ends of their chains."""
@@ -167,7 +167,7 @@ class EventReader:
         ends = look_up(self.chain_ends, chains, pa.int64())
         rows = rows.set_column(rows.schema.get_field_index("chain_end_us"), SCHEMA.field("chain_end_us"), ends)
         # The fetch after it may show that it was handled before the bound: an earlier run has folded it then.
-        yield self.bounds.of_rows(rows, rows.column("time_us"))
+        yield self.bounds.filter_rows(rows, rows.column("time_us"))
 
     def watches(self, rows: pa.RecordBatch) -> Batches:
         """Yield the readers of each partition from the fold of connections, where the topic's name is known."""
@@ -213,7 +213,7 @@ class EventReader:
         events = shaped(SCHEMA, rows.num_rows, {**key, "rank": e.RANK[kind], "kind": kind, **values})
         events = events.filter(pc.is_valid(events.column("broker_id")))
         if events.num_rows:
-            yield self.bounds.of_rows(events, events.column("time_us"))
+            yield self.bounds.filter_rows(events, events.column("time_us"))
 
 
 def operation_ids(rows: pa.RecordBatch) -> pa.Array:

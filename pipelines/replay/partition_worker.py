@@ -23,7 +23,7 @@ from highwater.pipelines.replay.partition_fold import Output, PartitionFold
 from highwater.pipelines.replay.wakes import Wake
 from highwater.pipelines.replay.watches import SESSION_WAKE_TYPES, Watch, Watches
 from highwater.schemas.events import Event
-from highwater.schemas.fields import spark_types
+from highwater.schemas.fields import map_spark_types
 from highwater.schemas.isr import ISR_TIMELINE
 
 KEY_TYPES = {"cluster_id": "string", "topic": "string", "partition": "int", "broker_id": "int"}
@@ -55,7 +55,7 @@ OUTCOME_TYPES = {
 _OF_WAKES = {"kind": "wake", "base_offset": "wake_offset", "size_bytes": "wake_bytes"}
 _OF_WAKES |= {name: f"wake_{name}" for name in ("high_watermark", "leader_epoch")}
 #: A wake (`pipelines.replay.wakes.Wake`): `KEY_TYPES` and these.
-WAKE_TYPES = {_OF_WAKES.get(name, name): type_ for name, type_ in spark_types(Wake).items()}
+WAKE_TYPES = {_OF_WAKES.get(name, name): type_ for name, type_ in map_spark_types(Wake).items()}
 #: ``final``: the row follows from events before the seal.
 _FINAL = {"final": "boolean"}
 OUTCOMES = "outcomes"

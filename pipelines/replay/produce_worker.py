@@ -301,7 +301,7 @@ class ProduceReader:
         yield self._make_requests(rows.filter(marks))
 
     def _make_requests(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        rows = self.bounds.of_rows(rows, micros(rows.column("handled_time")))
+        rows = self.bounds.filter_rows(rows, micros(rows.column("handled_time")))
         names = rows.schema.names
         parts = rows.column("partitions")
         items = pc.list_flatten(parts)

@@ -123,7 +123,7 @@ class ShareReader:
     def requests(self, rows: pa.RecordBatch) -> Batches:
         """Yield requests of members."""
         rows = rows.filter(is_in(rows.column("api"), SHARE_APIS))
-        rows = self._bounds.of_rows(rows, micros(rows.column("handled_time")))
+        rows = self._bounds.filter_rows(rows, micros(rows.column("handled_time")))
         ids = operation_ids(rows).to_pylist()
         completed = micros(rows.column("completed_time"))
         texts = [

@@ -19,7 +19,7 @@ from highwater.pipelines.kafka.context import REMOTE_WAIT, SHARE_WRITE_TIMEOUT, 
 from highwater.pipelines.kafka.seals import Broker, Seal
 from highwater.pipelines.lake.folds import Fold, Folded, fold
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.readings import Reading, by_batch, few_rows
+from highwater.pipelines.lake.readings import Reading, map_batches, read_few_rows
 from highwater.pipelines.lake.staged import Staged, staging
 from highwater.pipelines.replay import carried_rows, fetch_events, produce_worker, share_worker
 from highwater.pipelines.replay.connections import WATCHES
@@ -100,8 +100,8 @@ def replay_partitions(
     lake: Lake, premises: Premises, ground: Grounds, config: ReplayConfig, window: ReplayWindow = WHOLE
 ) -> Folded | None:
     """Run the kernel, partition by partition. Return blobs of `pipelines.replay.partition_worker.SHAPES`."""
-    wakes = window.carried_of(WAKE, by_batch(carried_rows.wakes))
-    folds = window.carried_of(PARTITION, by_batch(carried_rows.partition_states))
+    wakes = window.carried_of(WAKE, map_batches(carried_rows.wakes))
+    folds = window.carried_of(PARTITION, map_batches(carried_rows.partition_states))
     events = timeline(lake, premises, ground, config.evidence_tier_max, window, wakes)
     since_us = {broker: seal.sealed_us for broker, seal in window.seals.items()}
     worker = PartitionWorker(premises.contexts, ground.evidence, window.until, since_us)
@@ -112,7 +112,7 @@ def _make_seals(lake: Lake, partitions: Staged, window: ReplayWindow, premises: 
     """Return up to where this run is final: fetches without open wakes, requests without open outcomes."""
     if not window.until:
         return {}
-    least = few_rows(lake, partitions.reading(OPEN, by_batch(_find_least_open)), _OPEN)
+    least = read_few_rows(lake, partitions.reading(OPEN, map_batches(_find_least_open)), _OPEN)
     rows = _find_least_open(least).to_pylist()
     row_of = {(row["cluster_id"], row["broker_id"]): row for row in rows}
     seals = {}
@@ -170,7 +170,7 @@ def session_fold(
         partitions.reading(SESSION_WAKES, fetch_events.wakes),
         ground.tables.reading(WATCHES, fetch_events.names),
     ]
-    folds = window.carried_of(SESSION, by_batch(carried_rows.session_states))
+    folds = window.carried_of(SESSION, map_batches(carried_rows.session_states))
     if not lake.has_rows(silver.FETCH_REQUESTS):
         readings, folds = [], []
     sealed_us = {broker: seal.sessions_us for broker, seal in seals.items()}
@@ -199,12 +199,12 @@ def share_fold(lake: Lake, premises: Premises, partitions: Staged, limits: Toler
     contexts, since_us = premises.contexts, window.waiting.instants
     worker = share_worker.ShareWorker(limits, contexts.settings(SHARE_WRITE_TIMEOUT), contexts.coarse, since_us)
     rows = Keyed(shape(share_worker.ROW_TYPES), flow.key("shares"), share_worker.ORDER, tuple(share_worker.COLUMNS))
-    ids = few_rows(
+    ids = read_few_rows(
         lake,
         Reading(
             silver.REQUESTS,
             share_worker.TOPIC_COLUMNS,
-            by_batch(share_worker.shared_topics),
+            map_batches(share_worker.shared_topics),
             digest="topics of share groups",
         ),
         shape({"cluster_id": "string", "topic_id": "string"}),

@@ -19,7 +19,7 @@ from highwater.pipelines.cluster.replicas import skip_future_logs
 from highwater.pipelines.kafka.seals import Broker
 from highwater.pipelines.lake.folds import Fold, collect_tables, fold
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows
+from highwater.pipelines.lake.readings import Reading, keep_rows, map_batches, read_few_rows
 from highwater.pipelines.lake.staged import Staged, Staging
 from highwater.pipelines.replay import (
     broker_lines,
@@ -93,7 +93,7 @@ def grounds(lake: Lake, premises: Premises, window: ReplayWindow, folder: Stagin
     ]
     shapes = {**connections.SHAPES, **broker_lines.SHAPES}
     made = folder.written(fold(lake, *folds), [*folder.tables(shapes), *FOLLOWER_TABLES])
-    evidences = evidences_of(made.few_rows, premises, carried, window.seals)
+    evidences = evidences_of(made.read_few_rows, premises, carried, window.seals)
     return Grounds(made, evidences, clocks_apart(lake, premises, made, window))
 
 
@@ -108,8 +108,8 @@ def connection_fold(lake: Lake, premises: Premises, window: ReplayWindow, carrie
         Reading(bronze.LOG_LINES, _LINE_COLUMNS, reader.lines, window.sealed.where("time")),
         Reading(silver.FETCH_REQUESTS, _FETCH_COLUMNS, reader.fetches, fetched),
         Reading(silver.REPLICA_FETCHES, _LISTED_COLUMNS, reader.listed, window.sealed.where("handled_time")),
-        *window.carried_of(CONNECTION, by_batch(carried_rows.last_fetches)),
-        *window.carried_of(WATCH, by_batch(carried_rows.watches)),
+        *window.carried_of(CONNECTION, map_batches(carried_rows.last_fetches)),
+        *window.carried_of(WATCH, map_batches(carried_rows.watches)),
     ]
     types = connection_rows.ROW_TYPES
     last_lines = {
@@ -126,9 +126,9 @@ def connection_fold(lake: Lake, premises: Premises, window: ReplayWindow, carrie
 def _find_serving(lake: Lake) -> frozenset[Broker]:
     """Return the brokers that serve consumers with a rack."""
     reading = Reading(
-        silver.FETCH_REQUESTS, follower_reads.RACK_COLUMNS, by_batch(follower_reads.racks), digest="brokers of racks"
+        silver.FETCH_REQUESTS, follower_reads.RACK_COLUMNS, map_batches(follower_reads.racks), digest="brokers of racks"
     )
-    rows = few_rows(lake, reading, shape(follower_reads.RACK_TYPES)).to_pylist()
+    rows = read_few_rows(lake, reading, shape(follower_reads.RACK_TYPES)).to_pylist()
     return frozenset((row["cluster_id"], row["broker_id"]) for row in rows)
 
 
@@ -155,8 +155,8 @@ def _combine(first: pc.Expression | None, second: pc.Expression | None) -> pc.Ex
 
 def _load_evidence(lake: Lake, window: ReplayWindow) -> Evidences:
     evidences: Evidences = {}
-    for reading in window.carried_of(EVIDENCE, as_they_are):
-        for row in few_rows(lake, reading, FOLDS.worker_schema).to_pylist():
+    for reading in window.carried_of(EVIDENCE, keep_rows):
+        for row in read_few_rows(lake, reading, FOLDS.worker_schema).to_pylist():
             evidences[row["cluster_id"], row["broker_id"]] = IsrEvidence.thawed(row["state"])
     return evidences
 
@@ -208,7 +208,7 @@ def timeline(
         },
     )
     readings = [
-        ground.tables.reading(broker_lines.EVENTS, as_they_are),
+        ground.tables.reading(broker_lines.EVENTS, keep_rows),
         ground.tables.reading(connections.FETCHES, reader.fetches),
         ground.tables.reading(connections.WATCHES, reader.watches),
         ground.tables.reading(connections.ANSWERS, partial(follower_reads.replicated, ground.apart, sealed)),

@@ -23,7 +23,7 @@ from highwater.pipelines.replay.wakes import (
     Wake,
 )
 from highwater.schemas import session_events as s
-from highwater.schemas.fields import Int, Long, spark_types
+from highwater.schemas.fields import Int, Long, map_spark_types
 
 #: Microseconds before a consumer's first request from which it may read new batches.
 _MARGIN_US: Final = 1_000_000
@@ -70,8 +70,8 @@ class SessionWake(NamedTuple):
     transaction_offset: Long | None = None
 
 
-WATCH_TYPES: Final = spark_types(Watch)
-SESSION_WAKE_TYPES: Final = spark_types(SessionWake)
+WATCH_TYPES: Final = map_spark_types(Watch)
+SESSION_WAKE_TYPES: Final = map_spark_types(SessionWake)
 
 
 class Watches:

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.lake_reads import of_cluster
-from highwater.pipelines.lake.parquet import columns_schema
+from highwater.pipelines.lake.lake_reads import match_cluster
+from highwater.pipelines.lake.parquet import select_schema
 from highwater.pipelines.report import small_tables as small
 from highwater.pipelines.report.model import Report
 from highwater.pipelines.report.write import render_files
@@ -130,7 +130,7 @@ def _write_rows(
     # Importing it takes a quarter of a second.
     import pyarrow.parquet as pq
 
-    schema = columns_schema(spec, spec.column_names)
+    schema = select_schema(spec, spec.column_names)
     count = 0
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in lake.batches(spec, spec.column_names, where):
@@ -143,4 +143,4 @@ def _write_rows(
 
 def _wanted(spec: TableSpec, bounds: small.WindowBounds, cluster_id: str | None) -> pc.Expression | None:
     where = bounds.arrived() if small.ARRIVAL in spec.column_names else None
-    return of_cluster(cluster_id, where) if "cluster_id" in spec.column_names else where
+    return match_cluster(cluster_id, where) if "cluster_id" in spec.column_names else where

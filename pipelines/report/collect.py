@@ -16,7 +16,7 @@ from highwater.pipelines.base.recurrence import RunBefore, summarize_run
 from highwater.pipelines.base.threads import run_concurrently
 from highwater.pipelines.base.values import UNKNOWN_BROKER
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.lake_reads import of_cluster, reader_of, rows_at
+from highwater.pipelines.lake.lake_reads import match_cluster, open_reader, read_version
 from highwater.pipelines.report import queries
 from highwater.pipelines.report import small_tables as small
 from highwater.pipelines.report.assemble import assemble
@@ -96,8 +96,8 @@ def collect_report(
 
 def _asked(lake: Lake, config: Config, bounds: small.WindowBounds, cluster_id: str | None) -> dict[str, Any]:
     """Return what tables of operations and requests say, aggregated by DuckDB: fields of `Collected`."""
-    needed = of_cluster(cluster_id, bounds.arrived())
-    reader = reader_of(lake, [(spec, needed) for spec in (DELAYED_OPERATIONS, REQUEST_PHASES, SHARE_OPERATIONS)])
+    needed = match_cluster(cluster_id, bounds.arrived())
+    reader = open_reader(lake, [(spec, needed) for spec in (DELAYED_OPERATIONS, REQUEST_PHASES, SHARE_OPERATIONS)])
     where = queries.of_window(bounds, cluster_id)
     operations = queries.operations(where, config.latency.slow_ms)
     groups = reader.rows(queries.groups(operations))
@@ -128,16 +128,16 @@ def _held(lake: Lake, bounds: small.WindowBounds, cluster_id: str | None) -> dic
     """Return what tables that the driver can hold say: fields of `Collected`. No query."""
 
     def rows(spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> Rows:
-        return lake.dicts(spec, *columns, where=of_cluster(cluster_id, where))
+        return lake.dicts(spec, *columns, where=match_cluster(cluster_id, where))
 
     intervals = rows(REPLICA_BLAME, *_OF_INTERVALS, where=pc.field("singled_out"))
     of_cluster_id = {"cluster": cluster_id}
     of_window = {**of_cluster_id, **bounds.parameters}
-    reader = reader_of(lake, [(spec, None) for spec in _ADDED_UP])
+    reader = open_reader(lake, [(spec, None) for spec in _ADDED_UP])
     findings = reader.rows(small.SQL["findings"], most=small.FINDINGS_MAX, **of_window)
     evidence = []
     if findings:
-        of_findings = reader_of(lake, [(EVIDENCE, None)], [(LOG_LINES, None)])
+        of_findings = open_reader(lake, [(EVIDENCE, None)], [(LOG_LINES, None)])
         evidence = of_findings.rows(small.SQL["evidence"], ids=[row["finding_id"] for row in findings], **of_cluster_id)
     configs = reader.rows(small.SQL["configs"], **of_cluster_id)
     return {
@@ -175,8 +175,8 @@ def _before(lake: Lake, cluster_id: str | None) -> RunBefore | None:
     earlier = next((stamp for _, stamp in lake.stamps(VIOLATIONS) if stamp != last), None)
     if earlier is None or any(earlier not in those for those in versions):
         return None
-    tables = [rows_at(lake, spec, those[earlier]) for spec, those in zip(_JUDGED, versions, strict=True)]
-    where = of_cluster(cluster_id)
+    tables = [read_version(lake, spec, those[earlier]) for spec, those in zip(_JUDGED, versions, strict=True)]
+    where = match_cluster(cluster_id)
     judged = [table if where is None else table.filter(where) for table in tables if table is not None]
     rows = [dicts(table) for table in judged]
     return summarize_run(earlier, *rows) if len(rows) == len(_JUDGED) else None

@@ -15,8 +15,8 @@ from highwater.pipelines.base.values import instant
 from highwater.pipelines.kafka.replayed import drop_past
 from highwater.pipelines.kafka.strays import is_possible
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.lake_reads import of_cluster, reader_of
-from highwater.pipelines.lake.lines import Place, at, request_lines, texts_at
+from highwater.pipelines.lake.lake_reads import match_cluster, open_reader
+from highwater.pipelines.lake.lines import Place, find_request_lines, find_texts, match_places
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report import queries
 from highwater.pipelines.report import small_tables as small
@@ -101,7 +101,7 @@ class _Tables:
 
     def rows(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> Rows:
         """Return rows of a table that the driver can hold."""
-        return dicts(self.lake.rows(spec, *columns, where=of_cluster(self.cluster_id, where)))
+        return dicts(self.lake.rows(spec, *columns, where=match_cluster(self.cluster_id, where)))
 
 
 # --------------------------------------------------------------------- aggregates
@@ -114,8 +114,8 @@ def _aggregates(
 
     None where there is no time at all.
     """
-    needed = of_cluster(tables.cluster_id, bounds.arrived())
-    reader = reader_of(tables.lake, [(DELAYED_OPERATIONS, needed), (REQUEST_PHASES, needed)])
+    needed = match_cluster(tables.cluster_id, bounds.arrived())
+    reader = open_reader(tables.lake, [(DELAYED_OPERATIONS, needed), (REQUEST_PHASES, needed)])
     where = queries.of_window(bounds, tables.cluster_id)
     (arrivals,) = reader.rows(of_cubes.arrivals(where))
     intervals = _intervals(files, bounds, [time for time in arrivals.values() if time is not None])
@@ -156,7 +156,7 @@ def _cluster(tables: _Tables, worst: dict[str, int], files: Rows) -> Cluster:
         silver.LEADER_AND_ISR,
         *("time", "cluster_id", "topic", "partition", "leader", "leader_epoch"),
     )
-    configs = reader_of(tables.lake, [(silver.BROKER_CONFIGS, None)]).rows(
+    configs = open_reader(tables.lake, [(silver.BROKER_CONFIGS, None)]).rows(
         small.SQL["configs"], cluster=tables.cluster_id
     )
     timeline = tables.rows(BROKER_TIMELINE, *BROKER_TIMELINE.column_names)
@@ -210,21 +210,21 @@ def _reader_of_stories(lake: Lake, operations: Rows) -> LakeReader:
     around &= taken_up <= instant(max(times) + stories.AFTER_US)
     of_lines = _at("time", (row["line_time"] for row in operations))
     needed = [(silver.PRODUCE_REQUESTS, of_lines), (silver.REQUESTS, of_lines), (silver.REPLICA_FETCHES, around)]
-    return reader_of(lake, searched=needed)
+    return open_reader(lake, searched=needed)
 
 
 def _requests_of(reader: LakeReader, operations: Rows) -> Rows:
     names = ("time", "broker_id", "connection", "correlation_id")
     known = [row for row in operations if row["connection"] is not None and row["correlation_id"] is not None]
     keys = [(row["line_time"], *(row[name] for name in names[1:])) for row in known]
-    return [dict(zip(names, key, strict=True)) | line for key, line in request_lines(reader, keys).items()]
+    return [dict(zip(names, key, strict=True)) | line for key, line in find_request_lines(reader, keys).items()]
 
 
 def _texts(tables: _Tables, lines: dict[Place, int]) -> dict[Place, str]:
     if not lines:
         return {}
-    where = at(lines) & _at("time", lines.values())
-    return texts_at(reader_of(tables.lake, searched=[(bronze.LOG_LINES, where)]), lines)
+    where = match_places(lines) & _at("time", lines.values())
+    return find_texts(open_reader(tables.lake, searched=[(bronze.LOG_LINES, where)]), lines)
 
 
 def _at(name: str, times_us: Iterable[int]) -> pc.Expression:

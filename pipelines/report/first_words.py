@@ -18,7 +18,7 @@ from highwater.pipelines.bronze.passes import HowRead, batches, span_of, units_o
 from highwater.pipelines.bronze.profile import Profile
 from highwater.pipelines.bronze.rows import FileChangedError
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.lake_reads import reader_of
+from highwater.pipelines.lake.lake_reads import open_reader
 from highwater.pipelines.lake.table_queries import answer
 from highwater.pipelines.report.happened import span
 from highwater.schemas.bronze import LOG_LINES
@@ -99,12 +99,12 @@ def of_new_texts(profiles: Iterable[Profile], owners: Mapping[str, Identity], ho
 
 def of_texts(lake: Lake) -> Iterator[str]:
     """Yield the most frequent texts at ERROR or above."""
-    yield from _texts(reader_of(lake, [], [(LOG_LINES, None)]).rows(_TEXTS))
+    yield from _texts(open_reader(lake, [], [(LOG_LINES, None)]).rows(_TEXTS))
 
 
 def of_restarts(lake: Lake) -> Iterator[str]:
     """Yield restarts without a shutdown."""
-    reader = reader_of(lake, [(BROKER_LIFECYCLE, None)])
+    reader = open_reader(lake, [(BROKER_LIFECYCLE, None)])
     crashes = reader.rows(
         """SELECT broker_id, epoch_us(time) AS time FROM (
              SELECT cluster_id, broker_id, time, event,

@@ -8,7 +8,7 @@ from typing import Any
 
 from highwater.pipelines.base.recurrence import BY_WEIGHT
 from highwater.pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER
-from highwater.pipelines.lake.clusters import FileCluster, clusters_of
+from highwater.pipelines.lake.clusters import FileCluster, list_clusters
 from highwater.pipelines.report.correctness import Correctness
 from highwater.pipelines.report.figures import Collected, Rows
 from highwater.pipelines.report.model import NotCheckable, Report, RuleResult, Verdict
@@ -30,7 +30,7 @@ def clusters_in(rows: Collected, bounds: WindowBounds) -> list[str]:
     """
     # A lake of an older version has one result for all clusters.
     judged = {row["cluster_id"] for row in rows.rule_results if row["cluster_id"] is not None}
-    clusters = judged.union(clusters_of(FileCluster(row["cluster_id"], row["broker_id"]) for row in rows.files))
+    clusters = judged.union(list_clusters(FileCluster(row["cluster_id"], row["broker_id"]) for row in rows.files))
     present = {row["cluster_id"] for row in rows.findings} | {
         row["cluster_id"] or UNKNOWN_CLUSTER
         for row in rows.files

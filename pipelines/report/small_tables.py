@@ -19,7 +19,7 @@ from highwater.pipelines.report.figures import Rows
 from highwater.pipelines.report.tiers import Node
 from highwater.pipelines.rules.rule import OPEN, VIOLATION
 from highwater.schemas.gold import MISSING
-from highwater.schemas.package_data import queries
+from highwater.schemas.package_data import read_queries
 
 #: Keys of a broker's configuration that matter for replication, and so are shown in the report.
 CONFIG_KEYS = (
@@ -131,7 +131,7 @@ _INSIDE = "(time IS NULL OR (($since IS NULL OR time >= $since) AND ($until IS N
 _BY_PLACE = ", ".join(
     ("implied_by IS NOT NULL", *(f"{name} NULLS FIRST" for name in ("topic", "partition", "offset_start", "time")))
 )
-SQL = queries(
+SQL = read_queries(
     __package__ or "",
     "small_tables.sql",
     of_cluster=OF_CLUSTER,

@@ -15,7 +15,7 @@ from highwater.pipelines.report.render_markdown import render_markdown
 from highwater.pipelines.report.render_sarif import render_sarif
 from highwater.pipelines.storage.place import Place, resolved
 from highwater.pipelines.storage.store import store_of
-from highwater.pipelines.storage.unmade import unmade
+from highwater.pipelines.storage.unmade import undo_folders
 
 JSON_NAME = "report.json"
 MARKDOWN_NAME = "report.md"
@@ -70,7 +70,7 @@ def made_folder(out_dir: Place, what: str) -> Iterator[None]:
     Raises:
         InputError: it cannot be made or written.
     """
-    with unmade(out_dir):
+    with undo_folders(out_dir):
         with cannot_hold(out_dir, what):
             store_of(out_dir).try_writing(out_dir)
         yield

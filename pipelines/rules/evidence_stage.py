@@ -10,8 +10,17 @@ import pyarrow.compute as pc
 
 from highwater.pipelines.base.values import instant
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.lake_reads import reader_of
-from highwater.pipelines.lake.lines import Line, Place, Request, at, lines_at, paths_of, request_lines, rows_at
+from highwater.pipelines.lake.lake_reads import open_reader
+from highwater.pipelines.lake.lines import (
+    Line,
+    Place,
+    Request,
+    find_lines,
+    find_paths,
+    find_request_lines,
+    find_rows,
+    match_places,
+)
 from highwater.pipelines.rules.findings import Found
 from highwater.pipelines.rules.rule import Ref
 from highwater.schemas.audit import EVIDENCE
@@ -58,9 +67,9 @@ def lines_of(lake: Lake, findings: Iterable[Found]) -> Lines:
     instants = {place: ref.time_us for ref in refs if (place := _place(ref, requests)) is not None}
     if not instants:
         return Lines({}, {}, requests)
-    register = reader_of(lake, [(LOG_FILES, None), (EVIDENCE, None)])
+    register = open_reader(lake, [(LOG_FILES, None), (EVIDENCE, None)])
     logs = {(row["file_id"], row["byte_offset"]): Line(**row) for row in register.rows(_SHOWN)}
-    of_logs = paths_of(register, "bronze_log_files", {file_id for file_id, _ in instants})
+    of_logs = find_paths(register, "bronze_log_files", {file_id for file_id, _ in instants})
     # Stored lines are spread over files of all hours by a hash of their log. Most lines are about as old as their fact.
     about = sorted(us for place, us in instants.items() if place not in logs and 0 < us < _LAST_US)
     if about:
@@ -96,28 +105,28 @@ def _locate_requests(lake: Lake, requests: Sequence[Request]) -> Mapping[Request
         return {}
     times = pa.array(sorted({request[0] for request in requests}), pa.timestamp("us", "UTC"))
     where = pc.field("time").isin(times) & pc.field("correlation_id").isin([request[3] for request in requests])
-    lines = request_lines(reader_of(lake, [(PRODUCE_REQUESTS, where), (REQUESTS, where)]), requests)
+    lines = find_request_lines(open_reader(lake, [(PRODUCE_REQUESTS, where), (REQUESTS, where)]), requests)
     return {request: (line["file_id"], line["byte_offset"]) for request, line in lines.items()}
 
 
 def _read_lines(lake: Lake, places: Sequence[Place], within: pc.Expression | None = None) -> dict[Place, Line]:
     if not places:
         return {}
-    where = at(places) if within is None else at(places) & within
-    return lines_at(reader_of(lake, [(LOG_LINES, where), (LOG_FILES, None)]), places, TEXT_CHARS_MAX)
+    where = match_places(places) if within is None else match_places(places) & within
+    return find_lines(open_reader(lake, [(LOG_LINES, where), (LOG_FILES, None)]), places, TEXT_CHARS_MAX)
 
 
 def _read_data_lines(lake: Lake, places: Sequence[Place]) -> dict[tuple[Place, str | None, int | None], Line]:
     """Return entries of data directory files as text."""
     if not places or not lake.has_rows(DATA_FILES):
         return {}
-    reader = reader_of(lake, [(DATA_FILES, None), *((spec, at(places)) for spec, _, _ in _TEXTS)])
-    paths = paths_of(reader, "bronze_data_files", {file_id for file_id, _ in places})
+    reader = open_reader(lake, [(DATA_FILES, None), *((spec, match_places(places)) for spec, _, _ in _TEXTS)])
+    paths = find_paths(reader, "bronze_data_files", {file_id for file_id, _ in places})
     lines: dict[tuple[Place, str | None, int | None], Line] = {}
     for spec, columns, text_of in _TEXTS:
         # A column is called offset, as a clause of SQL is.
         names = ", ".join(f'"{name}"' for name in ("file_id", "byte_offset", "topic", "partition", *columns))
-        for row in rows_at(reader, spec.full_name.replace(".", "_"), places, names):
+        for row in find_rows(reader, spec.full_name.replace(".", "_"), places, names):
             file_id, byte_offset = row["file_id"], row["byte_offset"]
             text = text_of(row)
             if text is not None and file_id in paths:

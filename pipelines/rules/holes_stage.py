@@ -13,8 +13,8 @@ from highwater.pipelines.bronze.identity import kind_of_logger
 from highwater.pipelines.cluster.premises import REQUEST_FILE, LogFile, Premises
 from highwater.pipelines.cluster.rows import RESERVED_NUMBER
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.lake_reads import SEARCHED_MAX, reader_of
-from highwater.pipelines.lake.table_files import rows_table
+from highwater.pipelines.lake.lake_reads import SEARCHED_MAX, open_reader
+from highwater.pipelines.lake.table_files import build_table
 from highwater.pipelines.rules.holes import (
     NOT_UNDERSTOOD,
     Hole,
@@ -41,7 +41,7 @@ from highwater.pipelines.rules.unread import (
 from highwater.pipelines.rules.vanished import NEAR_US
 from highwater.schemas import gold, silver
 from highwater.schemas.bronze import LOG_FILES, LOG_LINES, UNREAD_FILES
-from highwater.schemas.package_data import queries
+from highwater.schemas.package_data import read_queries
 
 _OF_FILES: Final = (
     "file_id",
@@ -57,7 +57,7 @@ _OF_FILES: Final = (
 #: Limit of the numbers of one gap that are looked for.
 GAP_MAX: Final = 10_000
 NUMBERED: Final = (silver.PRODUCE_REQUESTS, silver.REQUESTS, silver.FETCH_REQUESTS)
-SQL: Final = queries(
+SQL: Final = read_queries(
     __package__ or "",
     "holes.sql",
     gap_max=GAP_MAX,
@@ -86,7 +86,7 @@ def write_holes(lake: Lake, premises: Premises, named: Mapping[str, set[int]], s
         *unpaired_silences(_unpaired(lake), premises.stretches, premises.lives),
         *missing_kinds(logging_kinds(counts, premises.files), premises.files, named),
     ]
-    lake.replace(gold.HOLES, rows_table(gold.HOLES, [_row(hole) for hole in holes]), stamp=stamp)
+    lake.replace(gold.HOLES, build_table(gold.HOLES, [_row(hole) for hole in holes]), stamp=stamp)
     lake.replace(gold.COVERAGE, pa.concat_tables([counts, _missing(holes)]), stamp=stamp)
     return holes
 
@@ -102,7 +102,7 @@ def _files(lake: Lake) -> list[dict[str, Any]]:
 
 def _unparsed(lake: Lake) -> list[Hole]:
     """Return the holes of records without facts that might have had some."""
-    reader = reader_of(lake, [(silver.UNPARSED_LINES, None)])
+    reader = open_reader(lake, [(silver.UNPARSED_LINES, None)])
     holes = [hole_of_requests(**row) for row in reader.rows(SQL["requests"])]
     if losses := stretches_of(reader.rows(SQL["lost"])):
         holes += holes_of_losses(_with_times(lake, losses), {row["file_id"]: row for row in _files(lake)})
@@ -112,7 +112,7 @@ def _unparsed(lake: Lake) -> list[Hole]:
 def _with_times(lake: Lake, losses: Sequence[Lost]) -> Iterable[Lost]:
     """Return lost records with the times of the lines before and after them."""
     near = losses[:_STRETCHES_MAX]
-    reader = reader_of(lake, [(LOG_LINES, pc.field("file_id").isin(sorted({lost.file_id for lost in near})))])
+    reader = open_reader(lake, [(LOG_LINES, pc.field("file_id").isin(sorted({lost.file_id for lost in near})))])
     places = [{"file_id": lost.file_id, "first": lost.first, "last": lost.last} for lost in near]
     reader.show("places", pa.Table.from_pylist(places))
     around = {(row["file_id"], row["first"], row["last"]): row for row in reader.rows(SQL["around"])}
@@ -124,7 +124,7 @@ def _with_times(lake: Lake, losses: Sequence[Lost]) -> Iterable[Lost]:
 def _number_gaps(lake: Lake) -> list[NumberGap]:
     """Return the gaps in the numbers of producers' requests. Clients of large tables are searched part by part."""
     parts = 1 + sum(file.size_bytes for spec in NUMBERED for file in lake.files(spec)) // SEARCHED_MAX
-    reader = reader_of(lake, [(spec, None) for spec in NUMBERED])
+    reader = open_reader(lake, [(spec, None) for spec in NUMBERED])
     found = (reader.rows(SQL["number_gaps"], part=part, parts=parts) for part in range(parts))
     return [NumberGap(**row) for rows in found for row in rows]
 
@@ -132,7 +132,7 @@ def _number_gaps(lake: Lake) -> list[NumberGap]:
 def _leaderships(lake: Lake) -> list[Leadership]:
     """Return the leaderships that only followers name."""
     of_epochs = pc.field("role").isin(["leader_start", "follower_start"])
-    reader = reader_of(lake, [(silver.LEADER_AND_ISR, of_epochs), (LOG_FILES, None)])
+    reader = open_reader(lake, [(silver.LEADER_AND_ISR, of_epochs), (LOG_FILES, None)])
     return [Leadership(**row) for row in reader.rows(SQL["leaderships"])]
 
 
@@ -141,7 +141,7 @@ def _unpaired(lake: Lake) -> list[Unpaired]:
     of_changes = pc.field("role").isin(["request", "leader_start", "follower_start"])
     of_fetchers = pc.field("action").isin(["added", "removed"])
     needed = [(silver.LEADER_AND_ISR, of_changes), (silver.FETCHER_EVENTS, of_fetchers), (LOG_FILES, None)]
-    return [Unpaired(**row) for row in reader_of(lake, needed).rows(SQL["unpaired"])]
+    return [Unpaired(**row) for row in open_reader(lake, needed).rows(SQL["unpaired"])]
 
 
 # ------------------------------------------------------------------------ coverage
@@ -149,7 +149,7 @@ def _unpaired(lake: Lake) -> list[Unpaired]:
 
 def _counts(lake: Lake) -> pa.Table:
     """Count the records of each broker by template."""
-    counts = reader_of(lake, [(silver.LINE_COUNTS, None)]).rows(SQL["counts"])
+    counts = open_reader(lake, [(silver.LINE_COUNTS, None)]).rows(SQL["counts"])
     return pa.Table.from_pylist(counts, gold.COVERAGE.arrow_schema)
 
 
@@ -180,7 +180,7 @@ def _missing(holes: Sequence[Hole]) -> pa.Table:
         (cluster_id, broker_id, kind, None, None, reason, gold.MISSING, count)
         for (cluster_id, broker_id, kind, reason), count in counts.items()
     ]
-    return rows_table(gold.COVERAGE, rows)
+    return build_table(gold.COVERAGE, rows)
 
 
 def _row(hole: Hole) -> tuple[Any, ...]:

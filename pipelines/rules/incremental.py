@@ -137,7 +137,7 @@ def since_of(
     for spec in tables:
         if spec.layer != "silver" or spec in _OF_FILES or not lake.has_rows(spec):
             continue
-        files = lake.added_since(spec, left.versions.get(spec.name, 0))
+        files = lake.find_added_files(spec, left.versions.get(spec.name, 0))
         if files is None:
             return None
         added[spec.name] = files

@@ -73,14 +73,14 @@ def find_cases(
     if since is not None:
         again = None
         if audits[0].files(RESULTS):
-            again = [(row["cluster_id"], row["topic"], row["partition"]) for row in audits[0].few_rows(AGAIN)]
+            again = [(row["cluster_id"], row["topic"], row["partition"]) for row in audits[0].read_few_rows(AGAIN)]
         if again != []:
             audits.append(folder.written(fold(lake, judged(facts(lake, premises, again), None)), specs))
     files = [file for staged in audits for file in staged.files(AUDITED.name)]
     before = pc.field("run_number")
     lake.replace_part(AUDITED, files, (before < number - 1) | (before >= number), None)
     return _collect_results(
-        {name: [row for staged in audits for row in staged.few_rows(name)] for name in SHAPES}, left
+        {name: [row for staged in audits for row in staged.read_few_rows(name)] for name in SHAPES}, left
     )
 
 

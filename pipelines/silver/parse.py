@@ -20,8 +20,8 @@ from highwater.pipelines.grammars.clock import CLOCK_COLUMNS, find_set_backs, pa
 from highwater.pipelines.grammars.facts import LINE_COLUMNS, named, parse_lines
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.parquet import Stored
-from highwater.pipelines.lake.readings import Reading, as_they_are, by_batch, few_rows, read_in_tasks
-from highwater.pipelines.lake.row_parts import Wanted, part_of
+from highwater.pipelines.lake.readings import Reading, keep_rows, map_batches, read_few_rows, read_in_tasks
+from highwater.pipelines.lake.row_parts import Wanted, split_rows
 from highwater.pipelines.spark.tasks import Work
 from highwater.schemas import bronze, silver
 from highwater.schemas.quality import QUALITY_RESULTS
@@ -59,26 +59,26 @@ def parse(lake: Lake) -> ParseSummary:
     grammar = compute_grammar_fingerprint()
     again = _empty_outdated(lake, grammar)
     rows: dict[str, int] = {}
-    pending, done = _pending(lake)
+    pending, done = _find_pending(lake)
     for batch_id, file_ids in sorted(pending.items()):
         # Lines of a file that was released from quarantine came with an earlier batch.
-        files = None if done is None else lake.added_until(bronze.LOG_LINES, done.__contains__)
-        for name, count in _parse_batch(lake, file_ids, files, batch_stamp(batch_id, grammar)).items():
+        files = None if done is None else lake.find_unsettled_files(bronze.LOG_LINES, done.__contains__)
+        for name, count in _parse_batch(lake, file_ids, files, make_stamp(batch_id, grammar)).items():
             rows[name] = rows.get(name, 0) + count
     return ParseSummary(rows, again)
 
 
-def batch_stamp(batch_id: str, grammar: str) -> str:
+def make_stamp(batch_id: str, grammar: str) -> str:
     """Return the stamp of the commits of a batch."""
     return f"{batch_id} {grammar}"
 
 
-def parsed_by(lake: Lake) -> str:
+def read_grammar(lake: Lake) -> str:
     """Return the fingerprint of the grammars of silver's rows; empty if no line was parsed, or if unknown."""
-    return _grammar_of(lake.stamp(silver.LINE_COUNTS) or "")
+    return _parse_grammar(lake.stamp(silver.LINE_COUNTS) or "")
 
 
-def _grammar_of(stamp: str) -> str:
+def _parse_grammar(stamp: str) -> str:
     return stamp.partition(" ")[2]
 
 
@@ -90,41 +90,43 @@ def _empty_outdated(lake: Lake, grammar: str) -> bool:
     with. What was checked of the rows is forgotten first, since others come.
     """
     stamps = [(spec, stamp) for spec in silver.TABLES if (stamp := lake.stamp(spec)) is not None]
-    if all(_grammar_of(stamp) == grammar for _, stamp in stamps):
+    if all(_parse_grammar(stamp) == grammar for _, stamp in stamps):
         return False
-    emptied = batch_stamp(EMPTIED, grammar)
+    emptied = make_stamp(EMPTIED, grammar)
     if lake.has_rows(QUALITY_RESULTS):
         lake.empty(QUALITY_RESULTS, emptied)
-    stay = without_lines(lake)
+    stay = list_dropped_files(lake)
     # Tables of these grammars first, since the others show that it has to be done.
-    for spec, stamp in sorted(stamps, key=lambda each: (_grammar_of(each[1]) != grammar, each[0] is LINE_COUNTS)):
+    for spec, stamp in sorted(stamps, key=lambda each: (_parse_grammar(each[1]) != grammar, each[0] is LINE_COUNTS)):
         if stamp != emptied:
-            _empty_but_for(lake, spec, stay, emptied)
+            _empty_table(lake, spec, stay, emptied)
     return True
 
 
-def _empty_but_for(lake: Lake, spec: TableSpec, file_ids: list[str], stamp: str) -> None:
+def _empty_table(lake: Lake, spec: TableSpec, file_ids: list[str], stamp: str) -> None:
     """Remove all rows of a table except those of some files."""
     paths = [file.path for file in lake.log(spec).files] if file_ids else []
-    part = part_of(lake.path(spec), spec, paths, Wanted(("file_id",), partial(_is_of, file_ids=file_ids)))
+    part = split_rows(lake.path(spec), spec, paths, Wanted(("file_id",), partial(_mask_files, file_ids=file_ids)))
     lake.replace_files(spec, part.written, stamp, part.whole)
 
 
-def _is_of(rows: pa.RecordBatch, file_ids: list[str]) -> pa.Array:
+def _mask_files(rows: pa.RecordBatch, file_ids: list[str]) -> pa.Array:
     return pc.is_in(rows.column("file_id"), pa.array(file_ids, pa.string()))
 
 
-def without_lines(lake: Lake) -> list[str]:
+def list_dropped_files(lake: Lake) -> list[str]:
     """Return ids of files whose lines were dropped, so that their facts cannot be parsed again."""
     if not lake.closed.latest_us:
         return []
-    there = few_rows(lake, Reading(bronze.LOG_LINES, ("file_id",), by_batch(_distinct)), shape({"file_id": "string"}))
+    there = read_few_rows(
+        lake, Reading(bronze.LOG_LINES, ("file_id",), map_batches(_deduplicate)), shape({"file_id": "string"})
+    )
     with_lines = set(there["file_id"].to_pylist())
     rows = lake.rows(bronze.LOG_FILES, "file_id", where=pc.field("record_count") > 0)
     return [file_id for file_id in rows["file_id"].to_pylist() if file_id not in with_lines]
 
 
-def _pending(lake: Lake) -> tuple[dict[str, list[str]], set[str] | None]:
+def _find_pending(lake: Lake) -> tuple[dict[str, list[str]], set[str] | None]:
     """Return files with records that are not in ``line_counts``, by batch, and ingests without such files.
 
     The second is None where a file is of another batch than its ingest.
@@ -148,7 +150,7 @@ def _parse_batch(lake: Lake, file_ids: list[str], files: tuple[Stored, ...] | No
     of_files = pc.field("file_id").isin(file_ids)
     parsed = read_in_tasks(
         lake,
-        [Reading(bronze.LOG_LINES, LINE_COLUMNS, as_they_are, of_files, files)],
+        [Reading(bronze.LOG_LINES, LINE_COLUMNS, keep_rows, of_files, files)],
         bronze.LOG_LINES.worker_schema,
         (parse_lines, BLOBS),
     )
@@ -165,7 +167,7 @@ def _parse_batch(lake: Lake, file_ids: list[str], files: tuple[Stored, ...] | No
         for head in heads:
             rows[head["table"]] += head["row_count"]
         topics = [pa.ipc.open_stream(head["topics"]).read_all() for head in heads if head["topics"] is not None]
-        _append(lake, rows, stamp, topics, _by_table(blobs.where(~is_topics), rows))
+        _append(lake, rows, stamp, topics, _group_blobs(blobs.where(~is_topics), rows))
     finally:
         blobs.unpersist()
     return dict(rows)
@@ -177,16 +179,16 @@ def _append(lake: Lake, rows: Mapping[str, int], stamp: str, topics: Sequence[pa
         lake.append_once(silver.TOPICS, pa.concat_tables(topics).cast(silver.TOPICS.arrow_schema), stamp)
     specs = [spec for spec in silver.TABLES if spec.name in rows and spec is not silver.TOPICS]
     specs.sort(key=lambda spec: spec is silver.LINE_COUNTS)
-    lake.append_blobs(blobs, specs, stamp, name_topics(_held_by_tasks(lake)))
+    lake.append_blobs(blobs, specs, stamp, name_topics(_share_names(lake)))
 
 
-def _held_by_tasks(lake: Lake) -> Callable[[], Names]:
-    names = _topic_names(lake)
+def _share_names(lake: Lake) -> Callable[[], Names]:
+    names = _read_topic_names(lake)
     shared = lake.spark.sparkContext.broadcast(names)
     return lambda: shared.value
 
 
-def _by_table(blobs: DataFrame, rows: Mapping[str, int]) -> DataFrame:
+def _group_blobs(blobs: DataFrame, rows: Mapping[str, int]) -> DataFrame:
     """Return blobs grouped by table, with tasks for files of a good size, large tables first."""
     slots, first_slots = 0, {}
     counts = {name: -(-count // _FILE_ROWS) for name, count in rows.items()}
@@ -199,14 +201,16 @@ def _by_table(blobs: DataFrame, rows: Mapping[str, int]) -> DataFrame:
     return blobs.repartitionById(slots, slot.cast("int"))
 
 
-def _topic_names(lake: Lake) -> Names:
+def _read_topic_names(lake: Lake) -> Names:
     """Return topic names by cluster and topic id."""
     columns = ("cluster_id", "topic_id", "topic")
-    rows = few_rows(lake, Reading(silver.TOPICS, columns, by_batch(_distinct)), shape(dict.fromkeys(columns, "string")))
+    rows = read_few_rows(
+        lake, Reading(silver.TOPICS, columns, map_batches(_deduplicate)), shape(dict.fromkeys(columns, "string"))
+    )
     return {(row["cluster_id"], row["topic_id"]): row["topic"] for row in sorted(rows.to_pylist(), key=_by_name)}
 
 
-def _distinct(rows: pa.RecordBatch) -> pa.RecordBatch:
+def _deduplicate(rows: pa.RecordBatch) -> pa.RecordBatch:
     return pa.Table.from_batches([rows]).group_by(rows.schema.names).aggregate([]).to_batches()[0]
 
 

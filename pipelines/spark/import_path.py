@@ -16,7 +16,7 @@ _PATH: Final = "PYTHONPATH"
 SAFE_PATH: Final = {"PYTHONSAFEPATH": "1"}
 
 
-def worker_environment(environment: Mapping[str, str], path: Sequence[str]) -> dict[str, str]:
+def build_worker_environment(environment: Mapping[str, str], path: Sequence[str]) -> dict[str, str]:
     """Return variables under which workers import the driver's modules, and nothing from the current folder.
 
     Args:
@@ -38,19 +38,19 @@ class Shadow(NamedTuple):
     hidden: str  #: file or folder that is installed
 
 
-def shadows(path: Sequence[str]) -> Iterator[Shadow]:
+def find_shadows(path: Sequence[str]) -> Iterator[Shadow]:
     """Yield the modules in entries of ``sys.path`` before the standard library that hide others."""
     installed = Path(sysconfig.get_path("stdlib")).resolve()
     folders = [Path(entry).resolve() for entry in path]
     before = folders.index(installed) if installed in folders else len(folders)
     for number, folder in enumerate(folders[:before]):
-        for name in _modules(folder):
+        for name in _list_modules(folder):
             module, hidden = _place(name, folders[number : number + 1]), _place(name, folders[number + 1 :])
             if module and hidden and module != hidden:
                 yield Shadow(name, module, hidden)
 
 
-def _modules(folder: Path) -> list[str]:
+def _list_modules(folder: Path) -> list[str]:
     if not folder.is_dir():
         return []
     regular = (entry for entry in folder.iterdir() if entry.suffix == ".py" or (entry / "__init__.py").is_file())

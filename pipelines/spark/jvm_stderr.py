@@ -17,17 +17,17 @@ _STDERR = 2
 
 
 @contextmanager
-def filtered_stderr() -> Iterator[int]:
+def filter_stderr() -> Iterator[int]:
     """Yield a file descriptor for stdout and stderr of a process that is started within the block."""
     reading, writing = os.pipe()
-    Thread(target=_hand_on, args=(reading,), name="jvm-stderr", daemon=True).start()
+    Thread(target=_forward_lines, args=(reading,), name="jvm-stderr", daemon=True).start()
     try:
         yield writing
     finally:
         os.close(writing)  # the process has its own copy
 
 
-def _hand_on(reading: int) -> None:
+def _forward_lines(reading: int) -> None:
     # Not sys.stderr: what the JVM says is no part of what a caller may have put in its place.
     with open(reading, "rb") as lines, open(_STDERR, "wb", buffering=0, closefd=False) as out:
         for line in lines:

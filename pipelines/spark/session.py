@@ -26,20 +26,20 @@ from highwater.pipelines.base.java import describe_java_problem, describe_java_r
 from highwater.pipelines.base.limits import find_tight
 from highwater.pipelines.base.resources import find_conf_file
 from highwater.pipelines.spark.class_archive import archive_options
-from highwater.pipelines.spark.import_path import worker_environment
-from highwater.pipelines.spark.jvm_stderr import filtered_stderr
+from highwater.pipelines.spark.import_path import build_worker_environment
+from highwater.pipelines.spark.jvm_stderr import filter_stderr
 from highwater.pipelines.spark.session_settings import (
     DELTA_EXTENSION,
     DRIVER_MEMORY,
     EXTENSIONS,
     IN_PROCESS_JVM_OPTIONS,
     REQUIRED,
+    add_delta,
+    build_settings,
     local_cores,
-    settings_for,
-    spark_defaults,
-    with_delta,
+    read_spark_defaults,
 )
-from highwater.pipelines.storage.connectors import connector_jars, hadoop_conf_dir, store_settings
+from highwater.pipelines.storage.connectors import find_connector_jars, locate_hadoop_conf, store_settings
 from highwater.pipelines.storage.place import Place
 
 #: Prepended to what a user says in ``spark.driver.extraJavaOptions``, which so has the last word.
@@ -87,8 +87,8 @@ def build_session(config: Config, app_name: str, text_bytes: int = 0, place: Pla
     cores = local_cores(master)
     _use_this_python(cores is not None, said.get("spark.pyspark.python"))
 
-    settings: dict[str, Any] = settings_for(session, master, text_bytes) | store_settings(place) | said | REQUIRED
-    settings |= {"spark.app.name": _app_name(app_name, said), EXTENSIONS: with_delta(said.get(EXTENSIONS))}
+    settings: dict[str, Any] = build_settings(session, master, text_bytes) | store_settings(place) | said | REQUIRED
+    settings |= {"spark.app.name": _choose_app_name(app_name, said), EXTENSIONS: add_delta(said.get(EXTENSIONS))}
     try:
         spark = SparkSession.builder.config(map=settings).getOrCreate()
     except Py4JJavaError as error:
@@ -116,7 +116,7 @@ def _is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _app_name(name: str, said: Mapping[str, str]) -> str:
+def _choose_app_name(name: str, said: Mapping[str, str]) -> str:
     """Return the user's application name; `name` if Spark has none or a default."""
     given = said.get("spark.app.name")
     return name if given in (None, Path(sys.argv[0]).name, "pyspark-shell", "PySparkShell") else given
@@ -139,18 +139,18 @@ def _look_up_once(spark: SparkSession) -> None:
 def _start_jvm(session: SessionConfig, place: Place | None) -> None:
     """Start the JVM as PySpark would, if there is none yet, with what counts only at its start."""
     use_java()
-    settings = {"spark.master": session.master} | _launch_settings(session, place)
+    settings = {"spark.master": session.master} | _build_launch_settings(session, place)
     if SparkContext._gateway is not None:
         return
     if local_cores(session.master) is not None:
         # Binding to the loopback address saves looking up the machine's name, which can take seconds off line.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        os.environ.update(worker_environment(os.environ, sys.path))
-    if hadoop := hadoop_conf_dir(place):
+        os.environ.update(build_worker_environment(os.environ, sys.path))
+    if hadoop := locate_hadoop_conf(place):
         os.environ["HADOOP_CONF_DIR"] = hadoop
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     try:
-        with filtered_stderr() as stderr:
+        with filter_stderr() as stderr:
             SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stdout": stderr, "stderr": stderr}))  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
@@ -169,7 +169,7 @@ def _start_jvm(session: SessionConfig, place: Place | None) -> None:
         raise EnvironmentProblem(f"Java could not be started (heap: {heap})", remedy) from error
 
 
-def scratch_folders(session: SessionConfig) -> list[Path]:
+def list_scratch_folders(session: SessionConfig) -> list[Path]:
     """Return the spill folders of Spark, by its own order of settings."""
     folders = os.environ.get("SPARK_LOCAL_DIRS") or session.spark.get("spark.local.dir") or tempfile.gettempdir()
     return [Path(folder.strip()) for folder in folders.split(",") if folder.strip()]
@@ -184,7 +184,7 @@ def _require_delta() -> None:
         )
 
 
-def _brings_delta(settings: Mapping[str, str]) -> bool:
+def _has_delta(settings: Mapping[str, str]) -> bool:
     named = any("delta-spark" in settings.get(place, "") for place in (_JARS, "spark.jars.packages", _CLASS_PATH))
     return named or any(Path(_find_spark_home(), "jars").glob("delta-spark*.jar"))
 
@@ -201,10 +201,10 @@ def _use_this_python(in_process: bool, configured: str | None) -> None:
         os.environ.setdefault("PYSPARK_PYTHON", configured or sys.executable)
 
 
-def _launch_settings(session: SessionConfig, place: Place | None) -> dict[str, str]:
+def _build_launch_settings(session: SessionConfig, place: Place | None) -> dict[str, str]:
     """Return settings that count only if this process starts the JVM."""
     in_process = local_cores(session.master) is not None
-    given = spark_defaults(_find_spark_home(), os.environ) | session.spark
+    given = read_spark_defaults(_find_spark_home(), os.environ) | session.spark
     settings = {_MEMORY: session.driver_memory} if session.driver_memory else {}
     if _MEMORY not in given:
         settings.setdefault(_MEMORY, DRIVER_MEMORY)
@@ -219,23 +219,23 @@ def _launch_settings(session: SessionConfig, place: Place | None) -> dict[str, s
     options = (given.get(_JAVA_OPTIONS, ""), *local_options, f'"-Dlog4j2.configurationFile={logging}"')
     settings[_JAVA_OPTIONS] = " ".join(filter(None, options))
     asked = {key: value for key, value in session.spark.items() if key != _JAVA_OPTIONS}
-    return settings | asked | _jar_settings(given, in_process, place)
+    return settings | asked | _build_jar_settings(given, in_process, place)
 
 
-def lacks_delta(session: SessionConfig) -> bool:
+def is_delta_missing(session: SessionConfig) -> bool:
     """Return True if a session of this configuration needs Delta's jars and they are missing."""
-    given = spark_defaults(_find_spark_home(), os.environ) | session.spark
-    return not (_is_submitted() or find_delta_jars() or _brings_delta(given))
+    given = read_spark_defaults(_find_spark_home(), os.environ) | session.spark
+    return not (_is_submitted() or find_delta_jars() or _has_delta(given))
 
 
-def _jar_settings(given: Mapping[str, str], in_process: bool, place: Place | None) -> dict[str, str]:
+def _build_jar_settings(given: Mapping[str, str], in_process: bool, place: Place | None) -> dict[str, str]:
     """Return Delta's jars, those of the lake's store, and those that the user names."""
-    if _brings_delta(given):
+    if _has_delta(given):
         return {}
     if not find_delta_jars():
         absent = f"Delta's jars ({find_delta_package()}) are not there"
         raise EnvironmentProblem(absent, "run `highwater doctor --fetch` once, on line")
-    jars = (*find_delta_jars(), *connector_jars(place, given))
+    jars = (*find_delta_jars(), *find_connector_jars(place, given))
     if in_process:
         # On the class path they are loaded like Spark's own jars, without the copies that spark.jars makes.
         return {_CLASS_PATH: os.pathsep.join([*map(str, jars), *filter(None, [given.get(_CLASS_PATH)])])}

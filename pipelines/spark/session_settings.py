@@ -103,7 +103,7 @@ def local_cores(master: str | None) -> int | None:
     return (os.cpu_count() or 1) if match.group(1) == "*" else int(match.group(1))
 
 
-def settings_for(session: SessionConfig, master: str, text_bytes: int) -> dict[str, str]:
+def build_settings(session: SessionConfig, master: str, text_bytes: int) -> dict[str, str]:
     """Return the settings that the user did not set.
 
     Args:
@@ -120,13 +120,13 @@ def settings_for(session: SessionConfig, master: str, text_bytes: int) -> dict[s
     return settings | ({"spark.sql.shuffle.partitions": str(partitions)} if partitions else {})
 
 
-def with_delta(extensions: str | None) -> str:
+def add_delta(extensions: str | None) -> str:
     """Return the session's extensions, configured ones and Delta's."""
     names = [name.strip() for name in (extensions or "").split(",") if name.strip()]
     return ",".join(names if DELTA_EXTENSION in names else [*names, DELTA_EXTENSION])
 
 
-def spark_defaults(spark_home: str, environment: Mapping[str, str]) -> dict[str, str]:
+def read_spark_defaults(spark_home: str, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the unchanged values of ``spark-defaults.conf``; empty without the file."""
     folder = environment.get("SPARK_CONF_DIR") or str(Path(spark_home, "conf"))
     try:

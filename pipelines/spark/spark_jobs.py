@@ -11,7 +11,7 @@ _GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 
 
 @contextmanager
-def step(spark: SparkSession, name: str) -> Iterator[None]:
+def name_jobs(spark: SparkSession, name: str) -> Iterator[None]:
     """Name the jobs of the block, and of threads that it starts by `pipelines.base.threads`, after a step."""
     context = spark.sparkContext
     context.setJobGroup(name, name)
@@ -23,7 +23,7 @@ def step(spark: SparkSession, name: str) -> Iterator[None]:
 
 
 @contextmanager
-def described(spark: SparkSession, what: str) -> Iterator[None]:
+def describe_jobs(spark: SparkSession, what: str) -> Iterator[None]:
     """Add a description to the jobs of the block, after the name of their step."""
     context = spark.sparkContext
     before, group = context.getLocalProperty(_DESCRIPTION), context.getLocalProperty(_GROUP)
@@ -35,7 +35,7 @@ def described(spark: SparkSession, what: str) -> Iterator[None]:
 
 
 @contextmanager
-def with_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+def override_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Set session settings within the block, and restore them after it."""
     before = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():

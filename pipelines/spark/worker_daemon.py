@@ -69,13 +69,13 @@ def main() -> None:
     gc.freeze()
     run = daemon.worker
 
-    def worker(sock: socket, authenticated: bool) -> int:
+    def run_worker(sock: socket, authenticated: bool) -> int:
         code = run(sock, authenticated)
         gc.collect()
         gc.freeze()
         return code
 
-    daemon.worker = worker
+    daemon.worker = run_worker
     daemon.manager()
 
 

@@ -18,18 +18,18 @@ _CONNECTORS = {"s3a": "hadoop-aws", "gs": "gcs-connector", "abfss": "hadoop-azur
 _JAR_SETTINGS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
 
 
-def s3_jars_dir() -> Path:
+def locate_s3_jars() -> Path:
     """Return the folder of the jars of S3's file system; it may not exist."""
     return find_jars_dir() / "s3"
 
 
-def s3_jars() -> tuple[Path, ...]:
+def find_s3_jars() -> tuple[Path, ...]:
     """Return the jars of S3's file system; empty if they are missing."""
-    jars = tuple(sorted(s3_jars_dir().glob("*.jar")))
+    jars = tuple(sorted(locate_s3_jars().glob("*.jar")))
     return jars if any(_CONNECTORS["s3a"] in jar.name for jar in jars) else ()
 
 
-def connector_jars(place: Place | None, spark: Mapping[str, str]) -> tuple[Path, ...]:
+def find_connector_jars(place: Place | None, spark: Mapping[str, str]) -> tuple[Path, ...]:
     """Return the jars that a session needs for a lake in a place.
 
     Args:
@@ -43,7 +43,7 @@ def connector_jars(place: Place | None, spark: Mapping[str, str]) -> tuple[Path,
     connector = _CONNECTORS[place.scheme]
     if any(connector in spark.get(name, "") for name in _JAR_SETTINGS):
         return ()
-    if place.scheme == "s3a" and (jars := s3_jars()):
+    if place.scheme == "s3a" and (jars := find_s3_jars()):
         return jars
     if place.scheme == "s3a":
         fetch = f"run `highwater doctor --fetch --lake {place}` once, on line"
@@ -55,7 +55,7 @@ def connector_jars(place: Place | None, spark: Mapping[str, str]) -> tuple[Path,
     raise EnvironmentProblem(f"Spark has no jars for {place.scheme}:// ({connector})", remedy)
 
 
-def hadoop_conf_dir(place: Place | None) -> str | None:
+def locate_hadoop_conf(place: Place | None) -> str | None:
     """Return the folder of Hadoop's configuration for the JVM; None if ``HADOOP_CONF_DIR`` is set."""
     if not isinstance(place, Uri) or place.scheme != HADOOP_SCHEME or "HADOOP_CONF_DIR" in os.environ:
         return None
@@ -67,10 +67,10 @@ def store_settings(place: Place | None) -> dict[str, str]:
     """Return Spark settings from environment variables that S3A itself does not read."""
     if not isinstance(place, Uri) or place.scheme != "s3a":
         return {}
-    from highwater.pipelines.storage.objects import endpoint
+    from highwater.pipelines.storage.objects import find_endpoint
 
     settings = {}
-    url = endpoint()
+    url = find_endpoint()
     if url:
         # Servers that are not AWS have no host name per bucket.
         settings = {"spark.hadoop.fs.s3a.endpoint": url, "spark.hadoop.fs.s3a.path.style.access": "true"}

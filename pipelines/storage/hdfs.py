@@ -22,7 +22,7 @@ from uuid import uuid4
 from hdfs_native import Client, FileStatus
 
 from highwater.pipelines.storage.place import Place, Uri
-from highwater.pipelines.storage.remote import WORDS_MAX, Opened, RemoteStore, uri_of
+from highwater.pipelines.storage.remote import WORDS_MAX, Opened, RemoteStore, require_uri
 
 #: How the library prints what it has no exception for: ``RPCError("class", "message\\n\\tat ...")``.
 _PRINTED = re.compile(r'\w+\((?:"[\w.$]*?(?P<java>\w+)", )?"(?P<words>.*)"\)', re.DOTALL)
@@ -38,7 +38,7 @@ _PIECE_BYTES = 1 << 20
 
 
 @cache
-def _client(scheme: str, container: str) -> Client:
+def _open_client(scheme: str, container: str) -> Client:
     return Client(f"{scheme}://{container}")
 
 
@@ -46,7 +46,7 @@ class HdfsStore(RemoteStore):
     """`pipelines.storage.store.Store` of URIs of Hadoop."""
 
     @contextmanager
-    def as_os_errors(self, uri: Uri) -> Iterator[None]:
+    def translate_errors(self, uri: Uri) -> Iterator[None]:
         try:
             yield
         except FileNotFoundError as error:
@@ -60,12 +60,12 @@ class HdfsStore(RemoteStore):
             raise OSError(number, words, str(uri)) from error
 
     def names(self, folder: Place) -> list[str]:
-        return [_name(entry) for entry in self._entries(uri_of(folder))]
+        return [_name(entry) for entry in self._list_entries(require_uri(folder))]
 
     def walk(self, folder: Place, failed: Callable[[OSError], None] | None = None) -> Iterator[Place]:
-        uri = uri_of(folder)
+        uri = require_uri(folder)
         try:
-            entries = self._entries(uri)
+            entries = self._list_entries(uri)
         except OSError as error:
             if failed is None:
                 raise
@@ -79,48 +79,48 @@ class HdfsStore(RemoteStore):
                 self._listed[place] = (entry.length, float(entry.modification_time))
                 yield place
 
-    def _entries(self, uri: Uri) -> list[FileStatus]:
+    def _list_entries(self, uri: Uri) -> list[FileStatus]:
         """Return the entries of a folder, by the names of all files below it; empty without a folder."""
         try:
-            with self.as_os_errors(uri):
-                entries = list(_of(uri).list_status(_path(uri)))
+            with self.translate_errors(uri):
+                entries = list(_find_client(uri).list_status(_format_path(uri)))
         except (FileNotFoundError, NotADirectoryError):
             return []
-        if len(entries) == 1 and entries[0].path == _path(uri):
+        if len(entries) == 1 and entries[0].path == _format_path(uri):
             return []  # that of a file is itself
         return sorted(entries, key=lambda entry: _name(entry) + "/" * entry.isdir)
 
     def is_folder(self, place: Place) -> bool:
         try:
-            return self._status(uri_of(place)).isdir
+            return self._read_status(require_uri(place)).isdir
         except (FileNotFoundError, NotADirectoryError):
             return False
 
-    def _status(self, uri: Uri) -> FileStatus:
-        with self.as_os_errors(uri):
-            return _of(uri).get_file_info(_path(uri))
+    def _read_status(self, uri: Uri) -> FileStatus:
+        with self.translate_errors(uri):
+            return _find_client(uri).get_file_info(_format_path(uri))
 
     def _look(self, uri: Uri) -> tuple[int, float]:
-        status = self._status(uri)
+        status = self._read_status(uri)
         if status.isdir:
             raise IsADirectoryError(errno.EISDIR, "is a folder", str(uri))
         return status.length, float(status.modification_time)
 
-    def _opened(self, uri: Uri) -> Opened:
-        reader = _of(uri).read(_path(uri))
+    def _open_uri(self, uri: Uri) -> Opened:
+        reader = _find_client(uri).read(_format_path(uri))
         return Opened(len(reader), lambda begin, end: reader.read_range(begin, end - begin))
 
-    def _writer(self, uri: Uri) -> Any:
+    def _open_writer(self, uri: Uri) -> Any:
         return _Beside(uri)
 
     def read(self, file: Place) -> bytes:
-        with self.as_os_errors(uri := uri_of(file)):
-            return _of(uri).read(_path(uri)).read()
+        with self.translate_errors(uri := require_uri(file)):
+            return _find_client(uri).read(_format_path(uri)).read()
 
     def create(self, file: Place, content: bytes) -> bool:
-        uri = uri_of(file)
+        uri = require_uri(file)
         try:
-            with self.as_os_errors(uri), _Beside(uri, overwrite=False) as written:
+            with self.translate_errors(uri), _Beside(uri, overwrite=False) as written:
                 written.write(content)
         except (FileExistsError, FileNotFoundError):
             # The library repeats a request whose answer was lost: what is there may be what it has just put there.
@@ -128,26 +128,26 @@ class HdfsStore(RemoteStore):
         return True
 
     def replace(self, file: Place, content: bytes) -> None:
-        with self.as_os_errors(uri := uri_of(file)), _Beside(uri) as written:
+        with self.translate_errors(uri := require_uri(file)), _Beside(uri) as written:
             written.write(content)
 
     def take(self, source: Path, file: Place) -> None:
-        uri = uri_of(file)
-        with open(source, "rb") as opened, self.as_os_errors(uri), _Beside(uri) as written:
+        uri = require_uri(file)
+        with open(source, "rb") as opened, self.translate_errors(uri), _Beside(uri) as written:
             shutil.copyfileobj(opened, written, _PIECE_BYTES)
         source.unlink()
 
     def remove(self, file: Place) -> None:
-        with suppress(FileNotFoundError), self.as_os_errors(uri := uri_of(file)):
-            _of(uri).delete(_path(uri))
+        with suppress(FileNotFoundError), self.translate_errors(uri := require_uri(file)):
+            _find_client(uri).delete(_format_path(uri))
 
     def remove_tree(self, folder: Place) -> None:
-        with suppress(OSError), self.as_os_errors(uri := uri_of(folder)):
-            _of(uri).delete(_path(uri), recursive=True)
+        with suppress(OSError), self.translate_errors(uri := require_uri(folder)):
+            _find_client(uri).delete(_format_path(uri), recursive=True)
 
     def make_folder(self, folder: Place) -> None:
-        with self.as_os_errors(uri := uri_of(folder)):
-            _of(uri).mkdirs(_path(uri), create_parent=True)
+        with self.translate_errors(uri := require_uri(folder)):
+            _find_client(uri).mkdirs(_format_path(uri), create_parent=True)
 
 
 HDFS = HdfsStore()
@@ -161,9 +161,9 @@ class _Beside:
     """
 
     def __init__(self, uri: Uri, overwrite: bool = True) -> None:
-        self._client = _of(uri)
-        self._path = _path(uri)
-        self._beside = _path(uri.parent / f".{uri.name}.{uuid4().hex}")
+        self._client = _find_client(uri)
+        self._path = _format_path(uri)
+        self._beside = _format_path(uri.parent / f".{uri.name}.{uuid4().hex}")
         self._overwrite = overwrite
         self._writer = self._client.create(self._beside)
 
@@ -192,11 +192,11 @@ class _Beside:
             self._remove()
 
 
-def _of(uri: Uri) -> Client:
-    return _client(uri.scheme, uri.container)
+def _find_client(uri: Uri) -> Client:
+    return _open_client(uri.scheme, uri.container)
 
 
-def _path(uri: Uri) -> str:
+def _format_path(uri: Uri) -> str:
     return f"/{uri.key}"
 
 

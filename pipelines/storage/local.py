@@ -29,10 +29,10 @@ class LocalStore:
         except (FileNotFoundError, NotADirectoryError):
             return []
 
-    def odd_entries(self, folder: Place) -> dict[str, str]:
+    def find_odd_entries(self, folder: Place) -> dict[str, str]:
         try:
             with os.scandir(folder) as entries:
-                return {entry.name: kind for entry in entries if (kind := _odd_kind(entry)) is not None}
+                return {entry.name: kind for entry in entries if (kind := _classify_odd(entry)) is not None}
         except (FileNotFoundError, NotADirectoryError):
             return {}
 
@@ -64,10 +64,10 @@ class LocalStore:
             return False
         return True
 
-    def may_read(self, place: Place) -> bool:
+    def can_read(self, place: Place) -> bool:
         return os.access(place, os.R_OK)
 
-    def why_unreadable(self, file: Place) -> str | None:
+    def explain_unreadable(self, file: Place) -> str | None:
         if not os.path.isfile(file):
             return "is not a regular file: leave it out" if os.path.exists(file) else "is a link to nothing: remove it"
         if not os.access(file, os.R_OK):
@@ -88,7 +88,7 @@ class LocalStore:
             return opened.read()
 
     def create(self, file: Place, content: bytes) -> bool:
-        with tempfile.NamedTemporaryFile("wb", dir=_without_links(file.parent), prefix=".") as written:
+        with tempfile.NamedTemporaryFile("wb", dir=_require_no_links(file.parent), prefix=".") as written:
             written.write(content)
             written.flush()
             os.fsync(written.fileno())
@@ -106,7 +106,7 @@ class LocalStore:
         drafts: dict[Path, Place] = {}
         try:
             for name, content in contents.items():
-                handle, draft = tempfile.mkstemp(dir=_without_links(folder), prefix=f".{name}.")
+                handle, draft = tempfile.mkstemp(dir=_require_no_links(folder), prefix=f".{name}.")
                 drafts[Path(draft)] = folder / name
                 with os.fdopen(handle, "wb") as written:
                     written.write(content)
@@ -122,13 +122,13 @@ class LocalStore:
             raise
 
     def take(self, source: Path, file: Place) -> None:
-        _without_links(file.parent)
+        _require_no_links(file.parent)
         # mkstemp makes a file that only its owner may read.
-        os.chmod(source, 0o666 & ~_umask())
+        os.chmod(source, 0o666 & ~_read_umask())
         os.replace(source, file)
 
     def remove(self, file: Place) -> None:
-        _without_links(file.parent)
+        _require_no_links(file.parent)
         Path(file).unlink(missing_ok=True)
 
     def remove_tree(self, folder: Place) -> None:
@@ -136,22 +136,22 @@ class LocalStore:
             shutil.rmtree(folder, ignore_errors=True)
 
     def make_folder(self, folder: Place) -> None:
-        os.makedirs(_without_links(folder), exist_ok=True)
+        os.makedirs(_require_no_links(folder), exist_ok=True)
 
     def try_writing(self, folder: Place) -> None:
         os.makedirs(folder, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
 
-    def arrow_source(self, file: Place) -> str:
+    def open_arrow_source(self, file: Place) -> str:
         return str(file)
 
-    def arrow_sink(self, file: Place) -> str:
-        _without_links(file.parent)
+    def open_arrow_sink(self, file: Place) -> str:
+        _require_no_links(file.parent)
         return str(file)
 
 
-def _odd_kind(entry: os.DirEntry[str]) -> str | None:
+def _classify_odd(entry: os.DirEntry[str]) -> str | None:
     """Return what an entry of a folder is, with its article. None for a regular file or a folder."""
     if entry.is_symlink():
         return "a link"
@@ -161,7 +161,7 @@ def _odd_kind(entry: os.DirEntry[str]) -> str | None:
     return "a FIFO" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
 
 
-def _without_links(folder: Place) -> Place:
+def _require_no_links(folder: Place) -> Place:
     """Return the folder, which may not exist yet.
 
     Raises:
@@ -173,7 +173,7 @@ def _without_links(folder: Place) -> Place:
     return folder
 
 
-def _umask() -> int:
+def _read_umask() -> int:
     current = os.umask(0)
     os.umask(current)
     return current

@@ -43,7 +43,7 @@ _ROOM_BYTES = 1 << 30
 
 
 @contextmanager
-def machine_faults(lake: Place, scratch: Sequence[Path]) -> Iterator[None]:
+def translate_faults(lake: Place, scratch: Sequence[Path]) -> Iterator[None]:
     """Raise faults of the machine as such, and errors that tasks raised for the user as what they were.
 
     Args:
@@ -59,24 +59,24 @@ def machine_faults(lake: Place, scratch: Sequence[Path]) -> Iterator[None]:
     except HighwaterError:
         raise
     except Exception as error:
-        problem = task_error(error) or machine_fault(error, lake, scratch)
+        problem = find_task_error(error) or find_fault(error, lake, scratch)
         if problem is None:
             raise
         raise problem from error
 
 
-def task_error(error: BaseException) -> HighwaterError | None:
+def find_task_error(error: BaseException) -> HighwaterError | None:
     """Return the error that a task raised for the user, with its exit code. None if a task raised none.
 
     A file of a table that Spark itself cannot read is one, too.
     Spark passes the traceback of a task on as text. The last exception in it is the one that ended the task.
     """
-    said = "\n".join(_texts(error))
+    said = "\n".join(_list_texts(error))
     if unread := _UNREAD.search(said):
         place = unread[1].removeprefix("file://")
         return InputError(place, "cannot be read as a file of its table", "restore it, or audit into a new lake")
     raised = _RAISED.findall(said)
-    kinds = {kind.__name__: kind for kind in _kinds(HighwaterError)}
+    kinds = {kind.__name__: kind for kind in _list_kinds(HighwaterError)}
     name, text = raised[-1] if raised else ("", "")
     if name not in kinds:
         return None
@@ -85,24 +85,24 @@ def task_error(error: BaseException) -> HighwaterError | None:
     return problem
 
 
-def _kinds(kind: type[HighwaterError]) -> Iterator[type[HighwaterError]]:
+def _list_kinds(kind: type[HighwaterError]) -> Iterator[type[HighwaterError]]:
     yield kind
     for narrower in kind.__subclasses__():
-        yield from _kinds(narrower)
+        yield from _list_kinds(narrower)
 
 
-def machine_fault(error: BaseException, lake: Place, scratch: Sequence[Path]) -> EnvironmentProblem | None:
+def find_fault(error: BaseException, lake: Place, scratch: Sequence[Path]) -> EnvironmentProblem | None:
     """Return the fault of the machine behind an exception; None if unknown."""
-    text = "\n".join(_texts(error))
+    text = "\n".join(_list_texts(error))
     if _FULL.search(text):
-        folder = _culprit(text, lake, scratch)
-        free = _free_bytes(folder)
+        folder = _find_full_folder(text, lake, scratch)
+        free = _measure_free_bytes(folder)
         room = "" if free is None else f" ({free / (1 << 20):.0f} MB free)"
         if free is not None and free > _ROOM_BYTES:
             room = f"{room[:-1]}: it holds no more files, or a quota is used up)"
         elsewhere = "" if folder == lake else ", or put spark.local.dir elsewhere in [session.spark]"
         return EnvironmentProblem(f"{folder}: no space left on its disk{room}", f"make room{elsewhere}, then {_AGAIN}")
-    if _FORBIDDEN.search(text) and (forbidden := _named(text, lake, scratch)) is not None:
+    if _FORBIDDEN.search(text) and (forbidden := _find_named_folder(text, lake, scratch)) is not None:
         why = "its file system is read-only" if "Read-only" in text else "permission denied"
         return EnvironmentProblem(f"{forbidden}: cannot be written ({why})", f"make it writable, then {_AGAIN}")
     if (limited := limit_fault(text)) is not None:
@@ -125,11 +125,11 @@ def machine_fault(error: BaseException, lake: Place, scratch: Sequence[Path]) ->
 
 def limit_fault(error: BaseException | str, is_set: bool = False) -> EnvironmentProblem | None:
     """Return the system limit behind an exception or its text (`base.limits.reached`); None if there is none."""
-    limit = limits.find_reached(error if isinstance(error, str) else "\n".join(_texts(error)), is_set)
+    limit = limits.find_reached(error if isinstance(error, str) else "\n".join(_list_texts(error)), is_set)
     return None if limit is None else EnvironmentProblem(limit[0], f"{limit[1]}, then {_AGAIN}")
 
 
-def _texts(error: BaseException | None) -> Iterator[str]:
+def _list_texts(error: BaseException | None) -> Iterator[str]:
     """Yield types and texts of an exception and its causes. A dead JVM has no texts."""
     seen: set[int] = set()
     waiting = [error]
@@ -144,23 +144,23 @@ def _texts(error: BaseException | None) -> Iterator[str]:
         except Exception as lost:
             yield type(lost).__name__
         yield str(getattr(current, "_stackTrace", None) or "")
-        waiting += [current.__cause__, current.__context__, _java_cause(current)]
+        waiting += [current.__cause__, current.__context__, _find_java_cause(current)]
 
 
-def _java_cause(error: BaseException) -> BaseException | None:
+def _find_java_cause(error: BaseException) -> BaseException | None:
     """Return the cause of an exception; PySpark stores that of a converted one separately."""
     cause = getattr(error, "_cause", None)
     return cause if isinstance(cause, BaseException) else None
 
 
-def _culprit(text: str, lake: Place, scratch: Sequence[Path]) -> Place:
+def _find_full_folder(text: str, lake: Place, scratch: Sequence[Path]) -> Place:
     """Return the folder in the text, else the one with the least room: the kernel does not name it."""
-    return _named(text, lake, scratch) or min(
-        (lake, *scratch), key=lambda folder: (_free_bytes(folder) is None, _free_bytes(folder))
+    return _find_named_folder(text, lake, scratch) or min(
+        (lake, *scratch), key=lambda folder: (_measure_free_bytes(folder) is None, _measure_free_bytes(folder))
     )
 
 
-def _named(text: str, lake: Place, scratch: Sequence[Path]) -> Place | None:
+def _find_named_folder(text: str, lake: Place, scratch: Sequence[Path]) -> Place | None:
     """Return the first of the folders in a line about the fault."""
     lines = [line for line in text.splitlines() if _FULL.search(line) or _FORBIDDEN.search(line)]
     for folder in (lake, *scratch):
@@ -170,7 +170,7 @@ def _named(text: str, lake: Place, scratch: Sequence[Path]) -> Place | None:
     return None
 
 
-def _free_bytes(folder: Place) -> int | None:
+def _measure_free_bytes(folder: Place) -> int | None:
     try:
         return shutil.disk_usage(folder).free
     except OSError:

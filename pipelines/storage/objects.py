@@ -28,29 +28,29 @@ from obstore.store import ObjectStore as Client
 from obstore.store import from_url
 
 from highwater.pipelines.storage.place import Place, Uri
-from highwater.pipelines.storage.remote import WORDS_MAX, Opened, RemoteStore, uri_of
+from highwater.pipelines.storage.remote import WORDS_MAX, Opened, RemoteStore, require_uri
 
 _DENIED = (PermissionDeniedError, UnauthenticatedError)
 #: What a store itself says.
 _ANSWER = re.compile(r"<Code>([^<]+)</Code>\s*<Message>([^<]+)</Message>")
 
 
-def endpoint() -> str | None:
+def find_endpoint() -> str | None:
     """Return the S3-compatible server of the environment; None for AWS itself."""
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
 
 
-def client_settings(scheme: str) -> dict[str, str]:
+def build_client_settings(scheme: str) -> dict[str, str]:
     """Return settings of the library that the environment implies, by Delta's names."""
-    url = endpoint() if scheme == "s3a" else None
+    url = find_endpoint() if scheme == "s3a" else None
     if url is None:
         return {}
     return {"aws_endpoint_url": url} | ({"aws_allow_http": "true"} if url.startswith("http:") else {})
 
 
 @cache
-def _client(scheme: str, container: str) -> Client:
-    settings = client_settings(scheme)
+def _open_client(scheme: str, container: str) -> Client:
+    settings = build_client_settings(scheme)
     return from_url(
         f"{scheme}://{container}",
         config={"endpoint": settings["aws_endpoint_url"]} if settings else None,
@@ -59,7 +59,7 @@ def _client(scheme: str, container: str) -> Client:
     )
 
 
-def _words(error: Exception) -> str:
+def _shorten_error(error: Exception) -> str:
     text = str(error).partition("Debug source:")[0]
     if answer := _ANSWER.search(text):
         return f"{answer[1]}: {answer[2]}"
@@ -70,30 +70,32 @@ class ObjectStore(RemoteStore):
     """`pipelines.storage.store.Store` of URIs."""
 
     @contextmanager
-    def as_os_errors(self, uri: Uri) -> Iterator[None]:
+    def translate_errors(self, uri: Uri) -> Iterator[None]:
         try:
             yield
         except FileNotFoundError as error:
             raise FileNotFoundError(errno.ENOENT, "no such object, or no such bucket", str(uri)) from error
         except _DENIED as error:
-            raise PermissionError(errno.EACCES, f"permission denied by the store: {_words(error)}", str(uri)) from error
+            raise PermissionError(
+                errno.EACCES, f"permission denied by the store: {_shorten_error(error)}", str(uri)
+            ) from error
         except PreconditionError as error:
             raise OSError(errno.ESTALE, "changed while it was read", str(uri)) from error
         except BaseError as error:
-            raise OSError(errno.EIO, _words(error), str(uri)) from error
+            raise OSError(errno.EIO, _shorten_error(error), str(uri)) from error
 
     def names(self, folder: Place) -> list[str]:
-        with self.as_os_errors(uri := uri_of(folder)):
-            there = obstore.list_with_delimiter(_of(uri), prefix=uri.key or None)
+        with self.translate_errors(uri := require_uri(folder)):
+            there = obstore.list_with_delimiter(_find_client(uri), prefix=uri.key or None)
         paths = [*there["common_prefixes"], *(entry["path"] for entry in there["objects"])]
         return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
 
     def walk(self, folder: Place, failed: Callable[[OSError], None] | None = None) -> Iterator[Place]:
-        uri = uri_of(folder)
+        uri = require_uri(folder)
         entries: list[Any] = []
         try:
-            with self.as_os_errors(uri):
-                for page in obstore.list(_of(uri), prefix=uri.key or None):
+            with self.translate_errors(uri):
+                for page in obstore.list(_find_client(uri), prefix=uri.key or None):
                     entries += page
         except OSError as error:
             if failed is None:
@@ -105,16 +107,16 @@ class ObjectStore(RemoteStore):
             yield file
 
     def is_folder(self, place: Place) -> bool:
-        with self.as_os_errors(uri := uri_of(place)):
-            return any(len(page) > 0 for page in obstore.list(_of(uri), prefix=uri.key or None, chunk_size=1))
+        with self.translate_errors(uri := require_uri(place)):
+            return any(len(page) > 0 for page in obstore.list(_find_client(uri), prefix=uri.key or None, chunk_size=1))
 
     def _look(self, uri: Uri) -> tuple[int, float]:
-        with self.as_os_errors(uri):
-            entry = obstore.head(_of(uri), uri.key)
+        with self.translate_errors(uri):
+            entry = obstore.head(_find_client(uri), uri.key)
         return entry["size"], entry["last_modified"].timestamp() * 1000
 
-    def _opened(self, uri: Uri) -> Opened:
-        client, entry = _of(uri), obstore.head(_of(uri), uri.key)
+    def _open_uri(self, uri: Uri) -> Opened:
+        client, entry = _find_client(uri), obstore.head(_find_client(uri), uri.key)
 
         def read(begin: int, end: int) -> bytes:
             options: Any = {"range": (begin, end)} | ({"if_match": entry["e_tag"]} if entry["e_tag"] else {})
@@ -122,18 +124,18 @@ class ObjectStore(RemoteStore):
 
         return Opened(entry["size"], read)
 
-    def _writer(self, uri: Uri) -> Any:
-        return obstore.open_writer(_of(uri), uri.key)
+    def _open_writer(self, uri: Uri) -> Any:
+        return obstore.open_writer(_find_client(uri), uri.key)
 
     def read(self, file: Place) -> bytes:
-        with self.as_os_errors(uri := uri_of(file)):
-            return bytes(obstore.get(_of(uri), uri.key).bytes())
+        with self.translate_errors(uri := require_uri(file)):
+            return bytes(obstore.get(_find_client(uri), uri.key).bytes())
 
     def create(self, file: Place, content: bytes) -> bool:
-        uri = uri_of(file)
+        uri = require_uri(file)
         try:
-            with self.as_os_errors(uri):
-                obstore.put(_of(uri), uri.key, content, mode="create", use_multipart=False)
+            with self.translate_errors(uri):
+                obstore.put(_find_client(uri), uri.key, content, mode="create", use_multipart=False)
         except OSError as error:
             if not isinstance(error.__cause__, (AlreadyExistsError, PreconditionError)):
                 raise
@@ -142,23 +144,23 @@ class ObjectStore(RemoteStore):
         return True
 
     def replace(self, file: Place, content: bytes) -> None:
-        with self.as_os_errors(uri := uri_of(file)):
-            obstore.put(_of(uri), uri.key, content)
+        with self.translate_errors(uri := require_uri(file)):
+            obstore.put(_find_client(uri), uri.key, content)
 
     def take(self, source: Path, file: Place) -> None:
-        with self.as_os_errors(uri := uri_of(file)):
-            obstore.put(_of(uri), uri.key, source)
+        with self.translate_errors(uri := require_uri(file)):
+            obstore.put(_find_client(uri), uri.key, source)
         source.unlink()
 
     def remove(self, file: Place) -> None:
-        with suppress(FileNotFoundError), self.as_os_errors(uri := uri_of(file)):
-            obstore.delete(_of(uri), uri.key)
+        with suppress(FileNotFoundError), self.translate_errors(uri := require_uri(file)):
+            obstore.delete(_find_client(uri), uri.key)
 
     def remove_tree(self, folder: Place) -> None:
-        uri = uri_of(folder)
-        with suppress(OSError), self.as_os_errors(uri):
-            for page in obstore.list(_of(uri), prefix=uri.key or None):
-                obstore.delete(_of(uri), [entry["path"] for entry in page])
+        uri = require_uri(folder)
+        with suppress(OSError), self.translate_errors(uri):
+            for page in obstore.list(_find_client(uri), prefix=uri.key or None):
+                obstore.delete(_find_client(uri), [entry["path"] for entry in page])
 
     def make_folder(self, folder: Place) -> None:
         pass
@@ -167,5 +169,5 @@ class ObjectStore(RemoteStore):
 OBJECTS = ObjectStore()
 
 
-def _of(uri: Uri) -> Client:
-    return _client(uri.scheme, uri.container)
+def _find_client(uri: Uri) -> Client:
+    return _open_client(uri.scheme, uri.container)

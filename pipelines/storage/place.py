@@ -73,7 +73,7 @@ def place_of(text: str | os.PathLike[str]) -> Place:
         return Path(text)
     name = scheme.group(1).lower()
     if name == "file":
-        return _local(text)
+        return _parse_file_uri(text)
     if name not in SCHEMES:
         supported = ", ".join(sorted(SCHEMES))
         raise InputError(text, f"{name} is not supported", f"give a local path, or a URI of one of {supported}")
@@ -91,7 +91,7 @@ def place_of(text: str | os.PathLike[str]) -> Place:
     return Uri(SCHEMES[name], container, "/".join(parts))
 
 
-def _local(text: str) -> Path:
+def _parse_file_uri(text: str) -> Path:
     parts = urlsplit(text)
     if parts.netloc not in ("", "localhost"):
         raise InputError(text, f"names a file of the host {parts.netloc}", "write file:///path for a file of this one")

@@ -35,7 +35,7 @@ class RemoteStore(Store):
         self._listed: dict[Uri, tuple[int, float]] = {}
 
     @abstractmethod
-    def as_os_errors(self, uri: Uri) -> AbstractContextManager[None]:
+    def translate_errors(self, uri: Uri) -> AbstractContextManager[None]:
         """Raise errors of the library as OSErrors with one line, as file systems do."""
 
     def replace_all(self, folder: Place, contents: Mapping[str, bytes]) -> None:
@@ -48,18 +48,18 @@ class RemoteStore(Store):
         """Return size and last write time of a file, Unix time in milliseconds."""
 
     @abstractmethod
-    def _opened(self, uri: Uri) -> Opened:
+    def _open_uri(self, uri: Uri) -> Opened:
         """Return a file for reading."""
 
     @abstractmethod
-    def _writer(self, uri: Uri) -> Any:
+    def _open_writer(self, uri: Uri) -> Any:
         """Return an object with ``write`` and ``close``; the file exists once it is closed."""
 
-    def odd_entries(self, folder: Place) -> dict[str, str]:
+    def find_odd_entries(self, folder: Place) -> dict[str, str]:
         return {}
 
     def is_file(self, place: Place) -> bool:
-        uri = uri_of(place)
+        uri = require_uri(place)
         if not uri.key:
             return False
         try:
@@ -71,48 +71,48 @@ class RemoteStore(Store):
     def is_there(self, place: Place) -> bool:
         return self.is_folder(place) or self.is_file(place)
 
-    def may_read(self, place: Place) -> bool:
+    def can_read(self, place: Place) -> bool:
         return True
 
-    def why_unreadable(self, file: Place) -> str | None:
+    def explain_unreadable(self, file: Place) -> str | None:
         return None
 
     def size_bytes(self, file: Place) -> int:
-        uri = uri_of(file)
+        uri = require_uri(file)
         return (self._listed.get(uri) or self._look(uri))[0]
 
     def modified_ms(self, file: Place) -> float:
-        uri = uri_of(file)
+        uri = require_uri(file)
         return (self._listed.get(uri) or self._look(uri))[1]
 
     def open(self, file: Place) -> io.BufferedReader:
-        return self._buffered(uri_of(file), _READ_AHEAD_BYTES)
+        return self._open_buffered(require_uri(file), _READ_AHEAD_BYTES)
 
     def try_writing(self, folder: Place) -> None:
-        probe = uri_of(folder) / f".probe-{uuid4()}"
+        probe = require_uri(folder) / f".probe-{uuid4()}"
         self.replace(probe, b"")
         self.remove(probe)
 
-    def arrow_source(self, file: Place) -> Any:
+    def open_arrow_source(self, file: Place) -> Any:
         import pyarrow as pa
 
         if self.size_bytes(file) <= _WHOLE_BYTES_MAX:
             return pa.BufferReader(self.read(file))
-        return pa.PythonFile(self._buffered(uri_of(file), _COLUMN_BYTES), "r")
+        return pa.PythonFile(self._open_buffered(require_uri(file), _COLUMN_BYTES), "r")
 
-    def arrow_sink(self, file: Place) -> Any:
+    def open_arrow_sink(self, file: Place) -> Any:
         import pyarrow as pa
 
-        uri = uri_of(file)
-        with self.as_os_errors(uri):
-            return pa.PythonFile(_Sink(self, uri, self._writer(uri)), "w")
+        uri = require_uri(file)
+        with self.translate_errors(uri):
+            return pa.PythonFile(_Sink(self, uri, self._open_writer(uri)), "w")
 
-    def _buffered(self, uri: Uri, ahead_bytes: int) -> io.BufferedReader:
-        with self.as_os_errors(uri):
-            return io.BufferedReader(_Ranges(self, uri, self._opened(uri)), ahead_bytes)
+    def _open_buffered(self, uri: Uri, ahead_bytes: int) -> io.BufferedReader:
+        with self.translate_errors(uri):
+            return io.BufferedReader(_Ranges(self, uri, self._open_uri(uri)), ahead_bytes)
 
 
-def uri_of(place: Place) -> Uri:
+def require_uri(place: Place) -> Uri:
     """Return a place that is known to be a URI."""
     assert isinstance(place, Uri), place
     return place
@@ -145,7 +145,7 @@ class _Ranges(io.RawIOBase):
         end = min(self._at + len(buffer), self._opened.size_bytes)
         if end <= self._at:
             return 0
-        with self._store.as_os_errors(self._uri):
+        with self._store.translate_errors(self._uri):
             content = self._opened.read(self._at, end)
         buffer[: len(content)] = memoryview(content)
         self._at += len(content)
@@ -168,7 +168,7 @@ class _Sink(io.RawIOBase):
         return self._at
 
     def write(self, content: Any) -> int:
-        with self._store.as_os_errors(self._uri):
+        with self._store.translate_errors(self._uri):
             self._writer.write(bytes(content))
         self._at += len(content)
         return len(content)
@@ -176,5 +176,5 @@ class _Sink(io.RawIOBase):
     def close(self) -> None:
         if not self.closed:
             super().close()
-            with self._store.as_os_errors(self._uri):
+            with self._store.translate_errors(self._uri):
                 self._writer.close()

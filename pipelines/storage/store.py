@@ -21,7 +21,7 @@ class Store(Protocol):
     def names(self, folder: Place) -> list[str]:
         """Return names of entries of a folder; empty without a folder."""
 
-    def odd_entries(self, folder: Place) -> dict[str, str]:
+    def find_odd_entries(self, folder: Place) -> dict[str, str]:
         """Return what is neither a regular file nor a folder, by name: links, FIFOs, sockets, devices.
 
         Stores have none. A value is the kind with its article: "a link".
@@ -43,10 +43,10 @@ class Store(Protocol):
     def is_there(self, place: Place) -> bool:
         """Return True if the place exists."""
 
-    def may_read(self, place: Place) -> bool:
+    def can_read(self, place: Place) -> bool:
         """Return True if it seems readable, without opening it."""
 
-    def why_unreadable(self, file: Place) -> str | None:
+    def explain_unreadable(self, file: Place) -> str | None:
         """Return why a listed file cannot be read, with a remedy, without opening it."""
 
     def size_bytes(self, file: Place) -> int:
@@ -89,10 +89,10 @@ class Store(Protocol):
     def try_writing(self, folder: Place) -> None:
         """Make a folder and write a temporary file, to raise an OSError if it is not writable."""
 
-    def arrow_source(self, file: Place) -> Any:
+    def open_arrow_source(self, file: Place) -> Any:
         """Return the input of Arrow's Parquet readers for a file."""
 
-    def arrow_sink(self, file: Place) -> Any:
+    def open_arrow_sink(self, file: Place) -> Any:
         """Return the output of Arrow's Parquet writers; the file exists once it is closed."""
 
 

@@ -10,7 +10,7 @@ from highwater.pipelines.storage.place import Place
 
 
 @contextmanager
-def unmade(folder: Place) -> Iterator[None]:
+def undo_folders(folder: Place) -> Iterator[None]:
     """Remove empty folders that the block made, if it fails."""
     made = [path for path in (folder, *folder.parents) if not path.exists()] if isinstance(folder, Path) else []
     try:

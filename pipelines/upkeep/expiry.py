@@ -37,12 +37,12 @@ from highwater.pipelines.base.errors import ConfigError, InputError
 from highwater.pipelines.base.fingerprint import TABLES as MADE_ANEW
 from highwater.pipelines.base.values import UNKNOWN_CLUSTER, instant
 from highwater.pipelines.kafka.seals import Broker, list_valid_runs
-from highwater.pipelines.lake.changes import deletions
-from highwater.pipelines.lake.clusters import ClusterInstants, FileCluster, cluster_named
+from highwater.pipelines.lake.changes import write_deletions
+from highwater.pipelines.lake.clusters import ClusterInstants, FileCluster, find_cluster
 from highwater.pipelines.lake.delta_commits import Fence, append, replace
-from highwater.pipelines.lake.row_parts import Wanted, before, part_of, rows_in
+from highwater.pipelines.lake.row_parts import Wanted, count_wanted, select_old, split_rows
 from highwater.pipelines.lake.stored_tables import StoredTables
-from highwater.pipelines.lake.table_files import rows_table, write_rows
+from highwater.pipelines.lake.table_files import build_table, write_rows
 from highwater.pipelines.lake.tables import create_table
 from highwater.pipelines.replay.connections import GONE_US
 from highwater.pipelines.replay.runs import runs_of, with_folds
@@ -161,7 +161,7 @@ class ExpiryPlan(NamedTuple):
     stays: tuple[Retained, ...]  #: of each table that loses rows, or may
 
 
-def keep_of(keep: str | None, by_layer: Mapping[str, str | None]) -> Keep:
+def resolve_keep(keep: str | None, by_layer: Mapping[str, str | None]) -> Keep:
     """Return how long layers are kept: by the configuration of each, else by the command line.
 
     Args:
@@ -171,7 +171,7 @@ def keep_of(keep: str | None, by_layer: Mapping[str, str | None]) -> Keep:
     Raises:
         ConfigError: nothing says it, or a layer is kept for less than the one that it is made of.
     """
-    days = {layer: _days(by_layer.get(layer) or keep) for layer in Keep._fields}
+    days = {layer: _parse_days(by_layer.get(layer) or keep) for layer in Keep._fields}
     if not any(days.values()):
         raise ConfigError("command line", "--keep", "is missing; say how many days are kept, as in --keep 90d")
     lasting = [count or float("inf") for count in days.values()]
@@ -181,7 +181,7 @@ def keep_of(keep: str | None, by_layer: Mapping[str, str | None]) -> Keep:
     return Keep(**days)
 
 
-def _days(text: str | None) -> int | None:
+def _parse_days(text: str | None) -> int | None:
     return None if text is None else int(text.removesuffix("d"))
 
 
@@ -203,10 +203,10 @@ def plan_expiry(root: Place, keep: Keep, now: datetime, name: str | None = None)
     of_runs = Anchors(lake)
     if name is not None:
         there = (FileCluster(*map(row.get, names[1:4])) for rows in files.values() for row in rows)
-        chosen = cluster_named(lake.root, there, name)
+        chosen = find_cluster(lake.root, there, name)
         files = defaultdict(list, {chosen: files[chosen]})
-    cuts = _cuts(keep, now)
-    old = {cluster_id: rows for cluster_id, rows in files.items() if _begins_before(rows, cuts.closed_us)}
+    cuts = _compute_cuts(keep, now)
+    old = {cluster_id: rows for cluster_id, rows in files.items() if _has_old_lines(rows, cuts.closed_us)}
     if not old:
         return None
     anchors: dict[str, Anchor] = {}
@@ -218,22 +218,22 @@ def plan_expiry(root: Place, keep: Keep, now: datetime, name: str | None = None)
             refused[cluster_id] = problem
     if not anchors:
         raise next(iter(refused.values()))
-    stays = _stays_of(lake, cuts, anchors, [row for cluster_id in anchors for row in old[cluster_id]])
+    stays = _select_rows(lake, cuts, anchors, [row for cluster_id in anchors for row in old[cluster_id]])
     return ExpiryPlan(cuts, anchors, refused, tuple(each for each in stays if lake.has_rows(each.spec)))
 
 
-def _cuts(keep: Keep, now: datetime) -> Cuts:
+def _compute_cuts(keep: Keep, now: datetime) -> Cuts:
     today_us = int(now.timestamp() * 1_000_000) // _DAY_US * _DAY_US
     bronze_us, silver_us, gold_us = (None if days is None else today_us - days * _DAY_US for days in keep)
     closed_us = max(us for us in (bronze_us, silver_us, gold_us) if us is not None)
     return Cuts(bronze_us, silver_us, gold_us, closed_us)
 
 
-def _begins_before(files: Sequence[Row], cut_us: int) -> bool:
+def _has_old_lines(files: Sequence[Row], cut_us: int) -> bool:
     return any(row["first_time"] is not None and row["first_time"] < cut_us for row in files)
 
 
-def _stays_of(
+def _select_rows(
     lake: StoredTables, cuts: Cuts, anchors: Mapping[str, Anchor], files: Sequence[Row]
 ) -> Iterator[Retained]:
     """Yield the rows of each table that stay.
@@ -243,20 +243,20 @@ def _stays_of(
     """
     of_clusters = reduce(or_, (pc.field("cluster_id") == cluster_id for cluster_id in anchors))
     if cuts.bronze_us is not None:
-        bounds = _bounds(files, anchors, cuts.bronze_us)
-        gone = [row["file_id"] for row in files if _is_over(row, bounds)]
+        bounds = _compute_bounds(files, anchors, cuts.bronze_us)
+        gone = [row["file_id"] for row in files if _is_old(row, bounds)]
         yield Retained(LOG_LINES, Wanted(("file_id",), lambda rows: pc.invert(is_in(rows.column("file_id"), gone))))
     if cuts.silver_us is not None:
-        bounds = _bounds(files, anchors, cuts.silver_us)
+        bounds = _compute_bounds(files, anchors, cuts.silver_us)
         for spec in (spec for spec in silver.TABLES if spec.dated_by):
-            young, rare = _young(bounds), _RARE.get(spec.full_name)
+            young, rare = _select_young(bounds), _RARE.get(spec.full_name)
             among = of_clusters & (pc.field("time") < instant(cuts.silver_us))
             yield Retained(spec, young if rare is None else young.beside(rare), among)
     if cuts.gold_us is not None:
         instants = ClusterInstants(dict.fromkeys(anchors, cuts.gold_us))
         for spec in (spec for spec in TABLES if spec.layer == "gold" and spec.dated_by):
             old = reduce(or_, (pc.field(name) < instant(cuts.gold_us) for name in spec.dated_by))
-            yield Retained(spec, before(spec, instants).inverted(), of_clusters & old)
+            yield Retained(spec, select_old(spec, instants).invert(), of_clusters & old)
         findings = lake.dicts(VIOLATIONS, "finding_id", "cluster_id", "time")
         ids = [
             row["finding_id"]
@@ -267,12 +267,12 @@ def _stays_of(
             yield Retained(spec, Wanted(("finding_id",), lambda rows: is_in(rows.column("finding_id"), ids)))
 
 
-def counted(root: Place, plan: ExpiryPlan) -> list[tuple[str, int]]:
+def count_rows(root: Place, plan: ExpiryPlan) -> list[tuple[str, int]]:
     """Return the number of rows that would be dropped, by table. Nothing is written."""
     lake = StoredTables(root)
     counts = []
     for spec, wanted, among in plan.stays:
-        count = rows_in(lake.path(spec), spec, _paths(lake, spec, among), wanted.inverted())
+        count = count_wanted(lake.path(spec), spec, _list_paths(lake, spec, among), wanted.invert())
         counts += [(spec.full_name, count)] if count else []
     return counts
 
@@ -293,7 +293,7 @@ def _note(lake: StoredTables, plan: ExpiryPlan, now: datetime, fence: Fence) -> 
     cuts = plan.cuts
     bounds = (cuts.closed_us, cuts.bronze_us, cuts.silver_us, cuts.gold_us)
     names = ("closed_time", "bronze_time", "silver_time", "gold_time", "run_number")
-    newest = {cluster_id: tuple(row[name] for name in names) for cluster_id, row in _newest(lake).items()}
+    newest = {cluster_id: tuple(row[name] for name in names) for cluster_id, row in _read_newest(lake).items()}
     rows = [
         (
             now,
@@ -308,10 +308,10 @@ def _note(lake: StoredTables, plan: ExpiryPlan, now: datetime, fence: Fence) -> 
     folder = lake.path(EXPIRIES)
     if not lake.exists(EXPIRIES):
         create_table(folder, EXPIRIES, fence)
-    append(folder, write_rows(folder, EXPIRIES, rows_table(EXPIRIES, rows)), f"{cuts.closed_us}", fence)
+    append(folder, write_rows(folder, EXPIRIES, build_table(EXPIRIES, rows)), f"{cuts.closed_us}", fence)
 
 
-def _newest(lake: StoredTables) -> dict[str | None, Row]:
+def _read_newest(lake: StoredTables) -> dict[str | None, Row]:
     """Return the latest entry of each cluster; None for clusters without one."""
     rows = sorted(lake.dicts(EXPIRIES, *EXPIRIES.column_names), key=lambda row: row["expired_time"])
     return {row["cluster_id"]: row for row in rows}
@@ -319,13 +319,13 @@ def _newest(lake: StoredTables) -> dict[str | None, Row]:
 
 def _drop(lake: StoredTables, stays: Retained, fence: Fence) -> int:
     spec, wanted, among = stays
-    folder, searched = lake.path(spec), _paths(lake, spec, among)
-    part = part_of(folder, spec, searched, wanted)
-    there, written = {*_paths(lake, spec)}, part.written
+    folder, searched = lake.path(spec), _list_paths(lake, spec, among)
+    part = split_rows(folder, spec, searched, wanted)
+    there, written = {*_list_paths(lake, spec)}, part.written
     gone = {*searched}.difference(part.whole)
     if part.mixed and spec.feeds_changes:
         # By itself: where a commit names changed rows, readers of the feed look at these alone.
-        changes = [deletions(folder, spec, part.mixed, wanted)]
+        changes = [write_deletions(folder, spec, part.mixed, wanted)]
         replace(folder, written, None, fence, there.difference(part.mixed), changes)
         there.update(file.path for file in written)
         there, gone, written = there.difference(part.mixed), gone.difference(part.mixed), ()
@@ -334,11 +334,11 @@ def _drop(lake: StoredTables, stays: Retained, fence: Fence) -> int:
     return part.rows_left_out
 
 
-def _paths(lake: StoredTables, spec: TableSpec, where: pc.Expression | None = None) -> list[str]:
+def _list_paths(lake: StoredTables, spec: TableSpec, where: pc.Expression | None = None) -> list[str]:
     return [relative(file.place, lake.path(spec)) for file in lake.files(spec, where)]
 
 
-def _bounds(files: Sequence[Row], anchors: Mapping[str, Anchor], cut_us: int) -> dict[str, int]:
+def _compute_bounds(files: Sequence[Row], anchors: Mapping[str, Anchor], cut_us: int) -> dict[str, int]:
     """Return the time from which rows stay, by broker key (`_broker_keys`). All rows of a broker without anchor stay.
 
     A row of no broker is replayed by no one.
@@ -352,22 +352,22 @@ def _bounds(files: Sequence[Row], anchors: Mapping[str, Anchor], cut_us: int) ->
     return bounds
 
 
-def _is_over(row: Row, bounds: Mapping[str, int]) -> bool:
+def _is_old(row: Row, bounds: Mapping[str, int]) -> bool:
     """Return True if a file ends before the rows of its broker that stay."""
     last_us = row["last_time"] if row["last_time"] is not None else row["first_time"]
     broker_id = -1 if row["broker_id"] is None else row["broker_id"]
     return last_us is not None and last_us < bounds[f"{row['cluster_id'] or UNKNOWN_CLUSTER}|{broker_id}"]
 
 
-def _young(bounds: Mapping[str, int]) -> Wanted:
+def _select_young(bounds: Mapping[str, int]) -> Wanted:
     """Return rows from the bound of their broker on."""
 
-    def are_young(rows: pa.RecordBatch) -> pa.Array:
+    def mask_young(rows: pa.RecordBatch) -> pa.Array:
         broker = pc.fill_null(rows.column("broker_id"), -1).cast(pa.string())
         bound = look_up(bounds, pc.binary_join_element_wise(rows.column("cluster_id"), broker, "|"), pa.int64())
         return pc.fill_null(pc.greater_equal(rows.column("time").cast(pa.int64()), bound), True)
 
-    return Wanted(("cluster_id", "broker_id", "time"), are_young)
+    return Wanted(("cluster_id", "broker_id", "time"), mask_young)
 
 
 #: Rows of traffic that stay whatever their age: what premises rest on, and what followers truncate by.

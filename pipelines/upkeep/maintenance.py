@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from highwater.pipelines.lake.delta_commits import unneeded_files
+from highwater.pipelines.lake.delta_commits import find_unneeded_files
 from highwater.pipelines.lake.delta_log import TableLog, read_log
 from highwater.pipelines.storage.place import Place, relative
 from highwater.pipelines.storage.store import store_of
@@ -66,36 +66,36 @@ def examine(full_name: str, path: Place, retention_hours: int, now_ms: int) -> U
         now_ms: Unix time, milliseconds.
     """
     log, store = read_log(path), store_of(path)
-    unneeded = unneeded_files(path, retention_hours)
+    unneeded = find_unneeded_files(path, retention_hours)
     leftover_ms = now_ms - max(retention_hours, RETENTION_HOURS_MIN) * _HOUR_MS
     return Upkeep(
         full_name=full_name,
         path=path,
         log=log,
         small_files=sum(file.size_bytes < SMALL_BYTES for file in log.files),
-        unneeded=tuple(file for file in _data_files(path) if relative(file, path) in unneeded),
-        leftovers=tuple(file for file in _leftovers(path) if store.modified_ms(file) < leftover_ms),
+        unneeded=tuple(file for file in _list_data_files(path) if relative(file, path) in unneeded),
+        leftovers=tuple(file for file in _find_leftovers(path) if store.modified_ms(file) < leftover_ms),
         lengthen=retention_hours > log.removed_kept_hours,
     )
 
 
-def _data_files(path: Place) -> Iterator[Place]:
+def _list_data_files(path: Place) -> Iterator[Place]:
     """Yield all data files of a table and of its change feed, from two flat folders.
 
     Other folders, links and FIFOs are not the lake's. Its tables have no deletion vectors.
     """
     store = store_of(path)
     for folder in (path, path / "_change_data"):
-        for name in sorted({*store.names(folder)} - store.odd_entries(folder).keys()):
+        for name in sorted({*store.names(folder)} - store.find_odd_entries(folder).keys()):
             if name.endswith(".parquet") and name[0] not in "_." and store.is_file(folder / name):
                 yield folder / name
 
 
-def _leftovers(path: Place) -> Iterator[Place]:
+def _find_leftovers(path: Place) -> Iterator[Place]:
     """Yield drafts of deltalake (``NAME#1``) and hidden files of other writers."""
     store = store_of(path)
     for folder in (path, path / "_delta_log", path / "_change_data"):
-        names = sorted({*store.names(folder)} - store.odd_entries(folder).keys())
+        names = sorted({*store.names(folder)} - store.find_odd_entries(folder).keys())
         for name in names:
             is_left = name[1:].removesuffix(".crc") not in names if name.endswith(".crc") else folder != path
             is_leftover = (name.startswith(".") and is_left) or _DRAFT.search(name) is not None

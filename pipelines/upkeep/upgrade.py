@@ -25,14 +25,14 @@ import pyarrow as pa
 from highwater.pipelines.base.errors import InputError, SchemaMismatch
 from highwater.pipelines.base.fingerprint import TABLES as MADE_ANEW
 from highwater.pipelines.base.fingerprint import code_version
-from highwater.pipelines.lake.commits import stamps_of
+from highwater.pipelines.lake.commits import read_stamps
 from highwater.pipelines.lake.contents import find_tables, require_own, require_regular
 from highwater.pipelines.lake.delta_commits import Fence, append
-from highwater.pipelines.lake.delta_log import table_version
-from highwater.pipelines.lake.program import declared_by, note_program, require_known_version
+from highwater.pipelines.lake.delta_log import find_version
+from highwater.pipelines.lake.program import note_program, read_declarations_hash, require_known_version
 from highwater.pipelines.lake.stored_tables import StoredTables
-from highwater.pipelines.lake.table_files import rows_table, write_rows
-from highwater.pipelines.lake.tables import bring_up, create_table, lacks, make_anew
+from highwater.pipelines.lake.table_files import build_table, write_rows
+from highwater.pipelines.lake.tables import bring_up, create_table, describe_upgrade, make_empty
 from highwater.pipelines.replay.runs import runs_of
 from highwater.pipelines.storage.place import Place, resolved
 from highwater.schemas import gold, silver
@@ -73,34 +73,34 @@ def upgrade(root: Place, fence: Fence) -> list[str]:
     root = resolved(root)
     require_regular(root)
     require_known_version(root)
-    there = _tables(root)
+    there = _list_tables(root)
     if not there:
         return []
-    steps = [*_steps(root, there)]
-    note_program(root, _declarations())
+    steps = [*_plan_steps(root, there)]
+    note_program(root, _compute_hash())
     if not steps:
         return []
     _note(root, steps, fence)
     if any(step.kind == _FROM_SILVER for step in steps):
-        _begin_anew(root, fence)
+        _forget_runs(root, fence)
     for spec, kind, what in steps:
-        folder = _folder(root, spec)
+        folder = _locate_table(root, spec)
         if kind == _CREATED:
             create_table(folder, spec, fence)
         elif kind == _WIDENED:
             bring_up(folder, spec, fence)
         else:
-            make_anew(folder, spec, what, fence, EMPTIED if kind == _FROM_BRONZE else None)
+            make_empty(folder, spec, what, fence, EMPTIED if kind == _FROM_BRONZE else None)
     return [f"{spec.full_name}: {what}" for spec, _, what in steps]
 
 
 def note_version(root: Place) -> None:
     """Write the version marker of a lake whose tables this version made."""
-    if _tables(resolved(root)):
-        note_program(resolved(root), _declarations())
+    if _list_tables(resolved(root)):
+        note_program(resolved(root), _compute_hash())
 
 
-def planned(root: Place) -> list[str]:
+def plan_upgrade(root: Place) -> list[str]:
     """Return what `upgrade` would do, a line per table.
 
     Raises:
@@ -110,7 +110,7 @@ def planned(root: Place) -> list[str]:
     require_regular(root)
     require_own(root)
     require_known_version(root)
-    return [f"{step.spec.full_name}: {step.what}" for step in _steps(root, _tables(root))]
+    return [f"{step.spec.full_name}: {step.what}" for step in _plan_steps(root, _list_tables(root))]
 
 
 #: Of tables that differ.
@@ -126,9 +126,9 @@ def require_up_to_date(root: Place) -> None:
     """
     require_regular(root)
     require_known_version(root)
-    if declared_by(root) == _declarations() or not (there := _tables(root)):
+    if read_declarations_hash(root) == _compute_hash() or not (there := _list_tables(root)):
         return
-    older = [step.spec.full_name for step in _steps(root, there) if step.kind != _CREATED]
+    older = [step.spec.full_name for step in _plan_steps(root, there) if step.kind != _CREATED]
     if older:
         more = f" and {len(older) - _NAMED_MAX} more tables" if len(older) > _NAMED_MAX else ""
         named = f"{', '.join(older[:_NAMED_MAX])}{more}"
@@ -136,23 +136,23 @@ def require_up_to_date(root: Place) -> None:
         raise InputError(root, problem, "run `highwater replay` on it, which brings it up to this version")
 
 
-def _tables(root: Place) -> list[TableSpec]:
+def _list_tables(root: Place) -> list[TableSpec]:
     there = find_tables(root)
     return [spec for spec in TABLES if spec.full_name in there]
 
 
-def _folder(root: Place, spec: TableSpec) -> Place:
+def _locate_table(root: Place, spec: TableSpec) -> Place:
     return root / spec.layer / spec.name
 
 
-def _steps(root: Place, there: Sequence[TableSpec]) -> list[UpgradeStep]:
+def _plan_steps(root: Place, there: Sequence[TableSpec]) -> list[UpgradeStep]:
     steps = []
     for spec in TABLES if there else ():
         if spec not in there:
             steps.append(UpgradeStep(spec, _CREATED, "new table"))
             continue
         try:
-            what = lacks(_folder(root, spec), spec)
+            what = describe_upgrade(_locate_table(root, spec), spec)
         except SchemaMismatch as mismatch:
             if spec.full_name not in _SOURCES:
                 raise
@@ -166,21 +166,21 @@ def _steps(root: Place, there: Sequence[TableSpec]) -> list[UpgradeStep]:
 
 def _note(root: Place, steps: Sequence[UpgradeStep], fence: Fence) -> None:
     """Add the steps to the ledger, once: equal steps are those of an interrupted run."""
-    folder = _folder(root, UPGRADES)
-    if table_version(folder) is None:
+    folder = _locate_table(root, UPGRADES)
+    if find_version(folder) is None:
         create_table(folder, UPGRADES, fence)
     bring_up(folder, UPGRADES, fence)
     changes = [(step.spec.full_name, step.what) for step in steps]
     stamp = sha256(repr((code_version(), changes)).encode()).hexdigest()[:32]
-    if next((last for _, last in stamps_of(folder)), None) != stamp:
+    if next((last for _, last in read_stamps(folder)), None) != stamp:
         now = datetime.now(UTC)
-        rows = rows_table(UPGRADES, [(now, code_version(), *each) for each in changes])
+        rows = build_table(UPGRADES, [(now, code_version(), *each) for each in changes])
         append(folder, write_rows(folder, UPGRADES, rows), stamp, fence)
 
 
-def _begin_anew(root: Place, fence: Fence) -> None:
+def _forget_runs(root: Place, fence: Fence) -> None:
     """Add a run without logs to the ledger, so that no run resumes from earlier ones."""
-    folder = _folder(root, RUNS)
+    folder = _locate_table(root, RUNS)
     last = next(iter(runs_of(StoredTables(root))), None)
     if last is None or last.components == MADE_ANEW:
         return
@@ -189,7 +189,7 @@ def _begin_anew(root: Place, fence: Fence) -> None:
     append(folder, write_rows(folder, RUNS, rows), None, fence)
 
 
-def _declarations() -> str:
+def _compute_hash() -> str:
     """Return the hash of columns and constraints of all tables: 16 hex digits."""
     declared = [
         (

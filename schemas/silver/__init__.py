@@ -11,31 +11,31 @@ from itertools import takewhile
 from highwater.schemas.silver.source import KEYS as KEYS
 from highwater.schemas.silver.source import SOURCE as SOURCE
 from highwater.schemas.silver.source import SOURCE_NAMES as SOURCE_NAMES
-from highwater.schemas.silver.source import fact_columns, silver_table
+from highwater.schemas.silver.source import list_fact_columns, load_silver_table
 
-LEADER_AND_ISR = silver_table("leader_and_isr")
-ISR_CHANGES = silver_table("isr_changes")
-TOPICS = silver_table("topics")
-REPLICA_FETCHES = silver_table("replica_fetches")
-HIGH_WATERMARKS = silver_table("high_watermarks")
-APPENDS = silver_table("appends")
-DELAYED_OPERATION_CHECKS = silver_table("delayed_operation_checks")
-TRUNCATIONS = silver_table("truncations")
-LEADER_EPOCHS = silver_table("leader_epochs")
-FETCHER_EVENTS = silver_table("fetcher_events")
-TIER_EVENTS = silver_table("tier_events")
-SEGMENT_ROLLS = silver_table("segment_rolls")
-FUTURE_LOGS = silver_table("future_logs")
-PRODUCE_REQUESTS = silver_table("produce_requests")
-FETCH_REQUESTS = silver_table("fetch_requests")
-REQUESTS = silver_table("requests")
-CONTROLLER_EVENTS = silver_table("controller_events")
-PARTITION_STATES = silver_table("partition_states")
-REPLICA_STATES = silver_table("replica_states")
-BROKER_LIFECYCLE = silver_table("broker_lifecycle")
-BROKER_CONFIGS = silver_table("broker_configs")
-LINE_COUNTS = silver_table("line_counts")
-UNPARSED_LINES = silver_table("unparsed_lines")
+LEADER_AND_ISR = load_silver_table("leader_and_isr")
+ISR_CHANGES = load_silver_table("isr_changes")
+TOPICS = load_silver_table("topics")
+REPLICA_FETCHES = load_silver_table("replica_fetches")
+HIGH_WATERMARKS = load_silver_table("high_watermarks")
+APPENDS = load_silver_table("appends")
+DELAYED_OPERATION_CHECKS = load_silver_table("delayed_operation_checks")
+TRUNCATIONS = load_silver_table("truncations")
+LEADER_EPOCHS = load_silver_table("leader_epochs")
+FETCHER_EVENTS = load_silver_table("fetcher_events")
+TIER_EVENTS = load_silver_table("tier_events")
+SEGMENT_ROLLS = load_silver_table("segment_rolls")
+FUTURE_LOGS = load_silver_table("future_logs")
+PRODUCE_REQUESTS = load_silver_table("produce_requests")
+FETCH_REQUESTS = load_silver_table("fetch_requests")
+REQUESTS = load_silver_table("requests")
+CONTROLLER_EVENTS = load_silver_table("controller_events")
+PARTITION_STATES = load_silver_table("partition_states")
+REPLICA_STATES = load_silver_table("replica_states")
+BROKER_LIFECYCLE = load_silver_table("broker_lifecycle")
+BROKER_CONFIGS = load_silver_table("broker_configs")
+LINE_COUNTS = load_silver_table("line_counts")
+UNPARSED_LINES = load_silver_table("unparsed_lines")
 
 TABLES = (
     LEADER_AND_ISR,
@@ -63,6 +63,6 @@ TABLES = (
     UNPARSED_LINES,
 )
 BY_NAME = {table.name: table for table in TABLES}
-_BEGINNINGS = zip(fact_columns(PRODUCE_REQUESTS), fact_columns(FETCH_REQUESTS), strict=False)
+_BEGINNINGS = zip(list_fact_columns(PRODUCE_REQUESTS), list_fact_columns(FETCH_REQUESTS), strict=False)
 #: Columns of any request, with which the tables of requests begin.
 REQUEST_HEADER = tuple(one for one, _ in takewhile(lambda pair: pair[0].name == pair[1].name, _BEGINNINGS))

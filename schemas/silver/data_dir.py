@@ -6,10 +6,10 @@ Rows point into ``bronze.data_files``. They have no time of a log line, so they 
 
 from __future__ import annotations
 
-from highwater.schemas.table import table
+from highwater.schemas.table import load_table
 
-CHECKPOINTS = table("silver.checkpoints")
-LOG_BATCHES = table("silver.log_batches")
-METADATA_RECORDS = table("silver.metadata_records")
+CHECKPOINTS = load_table("silver.checkpoints")
+LOG_BATCHES = load_table("silver.log_batches")
+METADATA_RECORDS = load_table("silver.metadata_records")
 
 TABLES = (CHECKPOINTS, LOG_BATCHES, METADATA_RECORDS)

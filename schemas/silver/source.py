@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from pyspark.sql.types import ArrayType, StructField, StructType
 
-from highwater.schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column, declaration, required
+from highwater.schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column, read_declaration, required
 
 #: Where a fact comes from. The parse stage fills these; a grammar produces only the columns after them.
 SOURCE = (
@@ -26,12 +26,12 @@ KEYS = ("file_id", "byte_offset", "fact_no")
 _BOUNDED_BY = ("cluster_id", "broker_id", "time", "handled_time", "dequeued_time")
 
 
-def silver_table(name: str) -> TableSpec:
+def load_silver_table(name: str) -> TableSpec:
     """Return a table of facts: the columns of `SOURCE`, then those that ``schemas/tables`` declares.
 
     Old days of a table with ``is_traffic`` can be dropped: it grows with what clients and followers send.
     """
-    declared = declaration(f"silver.{name}")
+    declared = read_declaration(f"silver.{name}")
     columns = (*SOURCE, *declared.pop("columns"))
     return TableSpec(
         columns=columns,
@@ -43,17 +43,17 @@ def silver_table(name: str) -> TableSpec:
     )
 
 
-def fact_columns(spec: TableSpec) -> tuple[StructField, ...]:
+def list_fact_columns(spec: TableSpec) -> tuple[StructField, ...]:
     """Return columns of a table of facts that its grammar fills."""
     return spec.columns[len(SOURCE) :]
 
 
-def entry_columns(spec: TableSpec, name: str) -> tuple[StructField, ...]:
+def list_entry_columns(spec: TableSpec, name: str) -> tuple[StructField, ...]:
     """Return fields of the elements of a list column."""
     entries = cast(ArrayType, spec.schema[name].dataType).elementType
     return tuple(cast(StructType, entries))
 
 
-def row_type(name: str, columns: Iterable[StructField]) -> Any:
+def make_row_type(name: str, columns: Iterable[StructField]) -> Any:
     """Return a named tuple type of values in the order of columns; it is faster than a dict."""
     return namedtuple(name, [column.name for column in columns])

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from highwater.pipelines.base.answers import format_columns
 from highwater.pipelines.base.config import load_config
-from highwater.pipelines.lake.views import query, register
+from highwater.pipelines.lake.views import register, run_query
 from highwater.pipelines.spark.session import build_session
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "query_cookbook.md"
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str]) -> None:
     spark = build_session(load_config(None, {"session.shuffle_partitions": 1}), "highwater cookbook")
     try:
         register(spark, lake)
-        answers = [query(spark, question.sql) for question in questions(document)]
+        answers = [run_query(spark, question.sql) for question in questions(document)]
         DOCUMENT.write_text(answered(document, [shown(answer) for answer in answers]), encoding="utf-8")
     finally:
         spark.stop()

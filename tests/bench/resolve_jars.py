@@ -23,7 +23,7 @@ import pyspark
 from highwater.jobs.fetch_jars import DELTA, S3
 from highwater.pipelines.base.errors import EnvironmentProblem
 from highwater.pipelines.base.jars import JARS_VARIABLE, find_delta_jars, find_delta_package, find_jars_dir
-from highwater.pipelines.storage.connectors import s3_jars, s3_jars_dir
+from highwater.pipelines.storage.connectors import find_s3_jars, locate_s3_jars
 
 #: What jars depend on and Spark already brings, in the versions that Spark was tested with.
 SHIPPED_WITH_SPARK = (
@@ -71,7 +71,7 @@ def jars_of_s3() -> Jars:
         "software.amazon.s3.analyticsaccelerator",
     )
     packages = (f"org.apache.hadoop:hadoop-aws:{hadoop_version()}", *sdk)
-    return Jars(packages, groups, ("software.amazon.awssdk:bundle",), s3_jars_dir(), lambda: bool(s3_jars()))
+    return Jars(packages, groups, ("software.amazon.awssdk:bundle",), locate_s3_jars(), lambda: bool(find_s3_jars()))
 
 
 def hadoop_version() -> str:

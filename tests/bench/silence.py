@@ -23,7 +23,7 @@ from highwater.pipelines.incidents.kind import SHOWN_BY
 from highwater.pipelines.incidents.loud_text import LoudText, loud_texts
 from highwater.pipelines.incidents.questions import MASKED, WITHOUT_FRAMES
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.lake_reads import reader_of
+from highwater.pipelines.lake.lake_reads import open_reader
 from highwater.pipelines.messages.atlas import HOUSEKEEPING
 from highwater.pipelines.report.happened import CHAINS_MAX
 
@@ -47,7 +47,7 @@ class Counted(NamedTuple):
 def count_lake(path: Path) -> Counted:
     """Return the lines of a lake, and how many of them no incident has."""
     lake = Lake(None, path)
-    reader = reader_of(lake, [(spec, None) for spec in stage._ASKED])
+    reader = open_reader(lake, [(spec, None) for spec in stage._ASKED])
     incidents = stage.incidents_of(stage.collect_facts(lake, reader, load_config()), stage.KINDS)
     by_kind: dict[tuple[str, str], list[LoggedIncident]] = defaultdict(list)
     for incident in incidents:

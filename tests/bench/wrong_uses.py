@@ -16,9 +16,9 @@ from pathlib import Path
 
 from highwater.jobs.exit_codes import ExitCode
 from highwater.jobs.fetch_jars import DELTA, locked
-from highwater.pipelines.lake.delta_commits import no_fence
+from highwater.pipelines.lake.delta_commits import allow_commits
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.lock import one_writer
+from highwater.pipelines.lake.lock import hold_lock
 from highwater.pipelines.upkeep.upgrade import upgrade
 from highwater.schemas.catalog import TABLES
 
@@ -67,9 +67,9 @@ def lake(folder: Path) -> None:
 def unfilled(folder: Path) -> None:
     """A lake of this version, without a row."""
     (folder / DEFAULT_LAKE).mkdir()
-    with one_writer(folder / DEFAULT_LAKE, "audit", 0, print):
+    with hold_lock(folder / DEFAULT_LAKE, "audit", 0, print):
         Lake(None, folder / DEFAULT_LAKE).create(TABLES)
-        upgrade(folder / DEFAULT_LAKE, no_fence)
+        upgrade(folder / DEFAULT_LAKE, allow_commits)
 
 
 def audited(folder: Path) -> None:

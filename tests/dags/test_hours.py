@@ -148,11 +148,11 @@ def test_an_event_per_gold_table_says_whose_rows_these_are(audited: Audited) -> 
 
 
 def test_gold_is_that_of_one_audit_of_all_files(audited: Audited) -> None:
-    from highwater_lake import GOLD_TABLES, table_state
+    from highwater_lake import GOLD_TABLES, read_state
 
     names = sorted(set(GOLD_TABLES) - {LEDGER})
     hourly, at_once = (
-        {name: table_state(lake / "gold" / name) for name in names}
+        {name: read_state(lake / "gold" / name) for name in names}
         for lake in (audited.deployment.lake, audited.whole / "lake")
     )
     assert {name: state.rows for name, state in hourly.items()} == {name: state.rows for name, state in at_once.items()}
@@ -193,12 +193,12 @@ def test_an_hour_once_more_on_a_cluster_changes_no_table(audited: Audited, monke
 
 
 def test_maintenance_leaves_the_rows(audited: Audited, monkeypatch: pytest.MonkeyPatch) -> None:
-    from highwater_lake import table_state
+    from highwater_lake import read_state
 
     tables = sorted(path.parent for path in audited.deployment.lake.glob("gold/*/_delta_log"))
-    before = {table: (table_state(table).rows, table_state(table).run_id) for table in tables}
+    before = {table: (read_state(table).rows, read_state(table).run_id) for table in tables}
     audited.deployment.use(monkeypatch)
     run = audited.deployment.run("highwater_maintenance", datetime(2026, 11, 21, 4, tzinfo=UTC))
     assert states(run) == dict.fromkeys(("expire", "maintain", "expire_reports"), "success")
-    assert {table: (table_state(table).rows, table_state(table).run_id) for table in tables} == before
+    assert {table: (read_state(table).rows, read_state(table).run_id) for table in tables} == before
     assert len(list(audited.deployment.reports.iterdir())) == 3

@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow.compute as pc
 from delta.tables import DeltaTable
 
-from airflow_dags.highwater_lake import table_state
+from airflow_dags.highwater_lake import read_state
 from highwater.pipelines.lake.lake import Lake
 from highwater.schemas.audit import VIOLATIONS
 from tests.unit.report.rows import found
@@ -26,7 +26,7 @@ def replace_orders(lake: Lake, *numbers: int, stamp: str) -> None:
 
 def test_rows_version_and_run_are_those_of_the_table(lake: Lake) -> None:
     def check(run_id: str | None) -> None:
-        state = table_state(lake.path(VIOLATIONS))
+        state = read_state(lake.path(VIOLATIONS))
         assert state.rows == lake.read(VIOLATIONS).count()
         assert state.version == lake.versions()["gold.violations"]
         assert state.run_id == run_id
@@ -51,4 +51,4 @@ def test_rows_version_and_run_are_those_of_the_table(lake: Lake) -> None:
     # A commit that Delta has cleaned up: then the checksum tells that Delta leaves with its own.
     version = lake.versions()["gold.violations"]
     (lake.path(VIOLATIONS) / "_delta_log" / f"{version - 1:020}.json").unlink()
-    assert table_state(lake.path(VIOLATIONS)).rows == 2
+    assert read_state(lake.path(VIOLATIONS)).rows == 2

@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from highwater.pipelines.base.errors import InputError
-from highwater.pipelines.lake.catalog_tables import register_in, require_schema
+from highwater.pipelines.lake.catalog_tables import register_tables, require_schema
 from highwater.pipelines.lake.lake import Lake
 from highwater.schemas.audit import VIOLATIONS
 from highwater.schemas.bronze import LOG_FILES, LOG_LINES
 from highwater.schemas.catalog import TABLES
 from highwater.schemas.gold import RUNS
-from highwater.schemas.views import VIEWS, table_alias
+from highwater.schemas.views import VIEWS, make_alias
 from tests.verbs import in_session
 
 WHEN = datetime(2026, 11, 20, 14, 5, tzinfo=UTC)
@@ -38,7 +38,7 @@ def test_a_verb_that_writes_registers_all_names(session: SparkSession, tmp_path:
     ended = in_session(session, tmp_path, "parse", "--catalog", SCHEMA, lake=lake.root.name)
     assert ended.code == 0, ended.err
     assert f"tables and views in {SCHEMA}" in ended.err
-    names = {table_alias(table.full_name) for table in TABLES} | {view.name for view in VIEWS}
+    names = {make_alias(table.full_name) for table in TABLES} | {view.name for view in VIEWS}
     assert {row.tableName for row in session.sql(f"SHOW TABLES IN {SCHEMA}").collect()} == names
     assert session.catalog.currentDatabase() == "default"
     assert session.table(f"{SCHEMA}.lost_ranges").count() == 0
@@ -48,7 +48,7 @@ def test_names_follow_the_lake_however_often_they_are_given(session: SparkSessio
     lake = Lake(session, tmp_path / "lake")
     lake.create([RUNS, VIOLATIONS])
     for run_id in "ab":
-        assert set(register_in(session, lake.root, SCHEMA)) == {"gold_runs", "gold_violations", "lost_ranges"}
+        assert set(register_tables(session, lake.root, SCHEMA)) == {"gold_runs", "gold_violations", "lost_ranges"}
         rows = session.createDataFrame([(run_id, WHEN, WHEN, "1", "c", "f", "clean", 1, 2, 3)], RUNS.schema)
         lake.append_once(RUNS, rows, run_id)
     assert [row.run_id for row in session.table(f"{SCHEMA}.gold_runs").orderBy("run_id").collect()] == ["a", "b"]
@@ -59,11 +59,11 @@ def test_names_follow_the_lake_however_often_they_are_given(session: SparkSessio
 def test_a_name_that_is_another_lakes_is_told(session: SparkSession, tmp_path: Path) -> None:
     for name in ("first", "second"):
         Lake(session, tmp_path / name).create([RUNS])
-    register_in(session, tmp_path / "first", SCHEMA)
+    register_tables(session, tmp_path / "first", SCHEMA)
     with pytest.raises(
         InputError, match=r"spark_catalog.audits.gold_runs: is another table already \(at file:.*/first"
     ):
-        register_in(session, tmp_path / "second", SCHEMA)
+        register_tables(session, tmp_path / "second", SCHEMA)
 
 
 @pytest.mark.parametrize("name", ["spark_catalog.nowhere", "nothing.nowhere"])

@@ -103,10 +103,10 @@ def replay_controllers(lake: Lake, premises: Premises, stamp: str) -> Replayed:
         made = folder.written(fold(lake, beside.fold), beside.tables)
         beside.commit(made)
         checked: Counter[tuple[str, str]] = Counter()
-        for row in made.few_rows(RESULTS):
+        for row in made.read_few_rows(RESULTS):
             checked[row["cluster_id"], row["rule_id"]] += row["checked"]
-        errors = [row["error"] for row in made.few_rows(RESULTS) if row["error"] is not None]
-        return Replayed(made.few_rows(CASES), dict(checked), errors)
+        errors = [row["error"] for row in made.read_few_rows(RESULTS) if row["error"] is not None]
+        return Replayed(made.read_few_rows(CASES), dict(checked), errors)
 
 
 def test_a_failover_of_zookeeper(lake: Lake):

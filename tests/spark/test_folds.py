@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 from highwater.pipelines.base.blobs import Tables, shape
 from highwater.pipelines.base.chunks import Keyed
 from highwater.pipelines.base.groups import States, groups
-from highwater.pipelines.lake.folds import Fold, collect_tables, fold, table_of
+from highwater.pipelines.lake.folds import Fold, collect_tables, fold, read_table
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.readings import Reading, as_they_are
-from highwater.pipelines.lake.table_files import rows_table
-from highwater.pipelines.spark.tasks import buckets
+from highwater.pipelines.lake.readings import Reading, keep_rows
+from highwater.pipelines.lake.table_files import build_table
+from highwater.pipelines.spark.tasks import choose_buckets
 from highwater.schemas.table import BINARY, INT, LONG, STRING, TableSpec, column
 from tests.states import DictStates
 
@@ -61,18 +61,18 @@ def in_order(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def lake(spark: SparkSession, tmp_path: Path) -> Lake:
     lake = Lake(spark, tmp_path)
     for part in range(3):
-        lake.append_once(VISITS, rows_table(VISITS, VALUES[part::3]), f"part {part}")
+        lake.append_once(VISITS, build_table(VISITS, VALUES[part::3]), f"part {part}")
     return lake
 
 
-READ = Reading(VISITS, VISITS.column_names, as_they_are)
+READ = Reading(VISITS, VISITS.column_names, keep_rows)
 
 
 def test_a_fold_gives_what_a_plain_fold_gives(lake: Lake) -> None:
     folded = fold(lake, Fold([READ], ROWS, worker))
     assert folded is not None
     assert in_order(collect_tables(folded)["seen"]) == in_order(plain({}))
-    assert in_order(table_of(folded, "seen", SEEN).toArrow().to_pylist()) == in_order(plain({}))
+    assert in_order(read_table(folded, "seen", SEEN).toArrow().to_pylist()) == in_order(plain({}))
 
 
 def test_the_operator_gives_what_a_plain_fold_gives(lake: Lake) -> None:
@@ -126,7 +126,7 @@ def test_nothing_to_read_is_nothing_to_fold(spark: SparkSession, tmp_path: Path)
 
 
 def test_each_bucket_has_a_partition_of_its_own(spark: SparkSession) -> None:
-    names = buckets(spark)
+    names = choose_buckets(spark)
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 0)
     rows = spark.createDataFrame([(name,) for name in names], "bucket int")
     placed = rows.select(F.expr(f"pmod(hash(bucket), {partitions})").alias("partition")).collect()

@@ -18,13 +18,13 @@ from pyspark.testing import assertDataFrameEqual
 
 from highwater.pipelines.base.errors import InputError, LakeError, SchemaMismatch
 from highwater.pipelines.base.threads import run_concurrently
-from highwater.pipelines.lake.delta_commits import no_fence
-from highwater.pipelines.lake.delta_log import read_log, type_name
-from highwater.pipelines.lake.delta_table import stored_schema, table_properties
+from highwater.pipelines.lake.delta_commits import allow_commits
+from highwater.pipelines.lake.delta_log import format_type, read_log
+from highwater.pipelines.lake.delta_table import build_properties, build_stored_schema
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.table_files import rows_table
+from highwater.pipelines.lake.table_files import build_table
 from highwater.pipelines.lake.tables import bring_up
-from highwater.pipelines.spark.spark_jobs import step
+from highwater.pipelines.spark.spark_jobs import name_jobs
 from highwater.schemas import bronze, silver
 from highwater.schemas.catalog import TABLES
 from highwater.schemas.gold import RUNS
@@ -57,7 +57,7 @@ MERGED_AS = {"of tasks": lambda rows: rows, "of the driver": lambda rows: rows.t
 def rows(spark: SparkSession) -> Rows:
     def make(offsets: Iterable[int], broker_id: int = 1, topic: str = "t") -> DataFrame:
         data = [(topic, offset, broker_id, [(1,)]) for offset in offsets]
-        return spark.createDataFrame(data, stored_schema(SPEC))
+        return spark.createDataFrame(data, build_stored_schema(SPEC))
 
     return make
 
@@ -96,7 +96,7 @@ def test_every_declared_table_can_be_created(lake: Lake) -> None:
     assert lake.create(specs) == []
     assert set(lake.versions().values()) == {0}
     for spec in specs:
-        assert as_delta_reads(lake, spec).schema == stored_schema(spec)
+        assert as_delta_reads(lake, spec).schema == build_stored_schema(spec)
 
 
 #: A table of each kind: of a layer, with checks or without.
@@ -113,9 +113,9 @@ def test_a_new_table_is_what_delta_itself_would_make(
     """Here Delta's own writer makes the same tables."""
     for spec in specs:
         path = tmp_path / spec.layer / spec.name
-        builder = DeltaTable.createIfNotExists(spark).location(str(path)).addColumns(stored_schema(spec))
+        builder = DeltaTable.createIfNotExists(spark).location(str(path)).addColumns(build_stored_schema(spec))
         builder = builder.comment(spec.comment)
-        for name, value in table_properties(spec).items():
+        for name, value in build_properties(spec).items():
             builder = builder.property(name, value)
         builder.execute()
         lake.create([spec])
@@ -150,7 +150,7 @@ def test_check_constraints_hold_from_the_first_write_on(lake: Lake, rows: Rows) 
 
 def test_null_is_refused_where_declared(lake: Lake, spark: SparkSession) -> None:
     nullable = dataclasses.replace(SPEC, columns=tuple(column(c.name, c.dataType, "") for c in SPEC.columns))
-    df = spark.createDataFrame([(None, 1, 1, None)], stored_schema(nullable))
+    df = spark.createDataFrame([(None, 1, 1, None)], build_stored_schema(nullable))
     lake.create([SPEC])
     with pytest.raises(LakeError, match=r"^silver\.samples: Column 'topic' is declared non-nullable"):
         lake.append_once(SPEC, df, "batch")
@@ -170,7 +170,7 @@ def test_replacing_a_part_leaves_the_rest_and_can_be_repeated(lake: Lake, rows: 
         assert _offsets(lake) == [3, 4, 5]
     lake.replace(SPEC, rows([9]))
     assert _offsets(lake) == [9]
-    assert as_delta_reads(lake, SPEC).schema == stored_schema(SPEC)
+    assert as_delta_reads(lake, SPEC).schema == build_stored_schema(SPEC)
 
 
 def test_a_table_of_no_rows_says_whose_they_are(lake: Lake, rows: Rows) -> None:
@@ -228,13 +228,13 @@ def test_a_merge_looks_at_no_older_rows(lake: Lake, spark: SparkSession, are_of_
     spec = dataclasses.replace(SPEC, columns=(*SPEC.columns, column("time", TIMESTAMP, "")), bounded_by=("time",))
 
     def at(offset: int, hour: int, broker_id: int) -> pa.Table:
-        return rows_table(spec, [("t", offset, broker_id, [{"id": 1}], datetime(2026, 1, 1, hour, tzinfo=UTC))])
+        return build_table(spec, [("t", offset, broker_id, [{"id": 1}], datetime(2026, 1, 1, hour, tzinfo=UTC))])
 
     lake.append_once(spec, at(1, 1, 1), "old")
     lake.append_once(spec, pa.concat_tables([at(2, 2, 1), at(3, 9, 1)]), "both")
     old = read_log(lake.path(spec)).files[0].path
     new = pa.concat_tables([at(2, 9, 7), at(3, 9, 7)])
-    lake.merge(spec, spark.createDataFrame(new.to_pylist(), stored_schema(spec)) if are_of_tasks else new, "time")
+    lake.merge(spec, spark.createDataFrame(new.to_pylist(), build_stored_schema(spec)) if are_of_tasks else new, "time")
     assert old in {file.path for file in read_log(lake.path(spec)).files}
     found = sorted((row.offset, row.broker_id) for row in lake.read(spec).collect())
     assert found == [(1, 1), (2, 1), (2, 7), (3, 7)]
@@ -259,7 +259,7 @@ OTHERS = {
 def test_a_table_whose_rows_would_have_to_change_is_refused(lake: Lake, rows: Rows, other: str) -> None:
     lake.replace(SPEC, rows([0]).withColumn("broker_id", lit(None).cast("int")))
     with pytest.raises(SchemaMismatch, match=r"silver\.samples.*--lake"):
-        bring_up(lake.path(SPEC), OTHERS[other], no_fence)
+        bring_up(lake.path(SPEC), OTHERS[other], allow_commits)
     assert lake.versions() == {"silver.samples": 1}
 
 
@@ -271,9 +271,9 @@ def test_a_table_becomes_what_another_declaration_says_of_its_rows(lake: Lake, r
         columns=(first, column("leader", INT, "Leader"), *rest),
         checks={},
     )
-    bring_up(lake.path(SPEC), other, no_fence)
+    bring_up(lake.path(SPEC), other, allow_commits)
     path = str(lake.path(SPEC))
-    assert spark.read.format("delta").load(path).schema == stored_schema(other)
+    assert spark.read.format("delta").load(path).schema == build_stored_schema(other)
     for read in (lake.read(other), spark.read.format("delta").load(path)):
         assert [(row.leader, row.offset, row.broker_id) for row in read.collect()] == [(None, 1, 1)]
     assert lake.stamp(other) == "run-1"
@@ -295,20 +295,20 @@ def test_a_table_becomes_what_another_declaration_says_of_its_rows(lake: Lake, r
 def test_what_rows_may_contradict_is_refused(changed: dict[str, Any], lake: Lake, rows: Rows) -> None:
     lake.replace(SPEC, rows([1]), stamp="run-1")
     with pytest.raises(SchemaMismatch, match="rebuild it"):
-        bring_up(lake.path(SPEC), dataclasses.replace(SPEC, **changed), no_fence)
+        bring_up(lake.path(SPEC), dataclasses.replace(SPEC, **changed), allow_commits)
 
 
 def test_words_may_change(lake: Lake) -> None:
     lake.create([SPEC])
     other = dataclasses.replace(SPEC, comment="Another comment.", properties={})
-    assert bring_up(lake.path(SPEC), other, no_fence) is None
+    assert bring_up(lake.path(SPEC), other, allow_commits) is None
 
 
 def test_a_table_that_was_altered_to_fit_is_taken(lake: Lake, spark: SparkSession) -> None:
     lake.create([SPEC])
     spark.sql(f"ALTER TABLE delta.`{lake.path(SPEC)}` ADD COLUMN (leader INT)")
     other = dataclasses.replace(SPEC, columns=(*SPEC.columns, column("leader", INT, "Leader")))
-    assert bring_up(lake.path(SPEC), other, no_fence) is None
+    assert bring_up(lake.path(SPEC), other, allow_commits) is None
 
 
 def test_rows_of_another_shape_are_refused(lake: Lake, rows: Rows) -> None:
@@ -383,7 +383,7 @@ def test_the_log_alone_tells_what_spark_counts(lake: Lake, rows: Rows) -> None:
     assert log.size_bytes == sum((lake.path(SPEC) / file.path).stat().st_size for file in log.files)
     told = lake.spark.read.format("delta").load(str(lake.path(SPEC)))
     assert StructType.fromJson(dict(log.schema)) == told.schema
-    assert [type_name(field["type"]) for field in log.schema["fields"]] == [kind for _, kind in told.dtypes]
+    assert [format_type(field["type"]) for field in log.schema["fields"]] == [kind for _, kind in told.dtypes]
 
 
 def test_gold_tables_feed_their_changes(lake: Lake, spark: SparkSession) -> None:
@@ -402,12 +402,12 @@ def test_a_lake_from_before_the_change_feed_is_taken_and_gets_it(lake: Lake, row
     older = dataclasses.replace(SPEC, properties={})
     lake.create([older])
     lake.replace(older, rows([1]), stamp="run-1")
-    bring_up(lake.path(SPEC), SPEC, no_fence)
+    bring_up(lake.path(SPEC), SPEC, allow_commits)
     assert read_log(lake.path(SPEC)).properties["delta.enableChangeDataFeed"] == "true"
     assert (lake.stamp(SPEC), _offsets(lake)) == ("run-1", [1])
     version = lake.versions()
     for spec in (SPEC, older):
-        bring_up(lake.path(SPEC), spec, no_fence)
+        bring_up(lake.path(SPEC), spec, allow_commits)
     assert lake.versions() == version
 
 
@@ -426,6 +426,6 @@ def test_jobs_of_threads_within_threads_are_the_step_s(spark: SparkSession) -> N
     def group() -> str | None:
         return spark.sparkContext.getLocalProperty("spark.jobGroup.id")
 
-    with step(spark, "replay"):
+    with name_jobs(spark, "replay"):
         assert run_concurrently([lambda: run_concurrently([group, group]), group]) == [["replay", "replay"], "replay"]
     assert group() is None

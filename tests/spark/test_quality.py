@@ -19,12 +19,12 @@ from highwater.pipelines.base.fingerprint import compute_grammar_fingerprint
 from highwater.pipelines.bronze.quarantine import custody, put, quarantined, release, remove_rows
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.quality import stage
-from highwater.pipelines.quality.expectation import with_derived
+from highwater.pipelines.quality.expectation import add_derived
 from highwater.pipelines.quality.great import GreatExpectations
-from highwater.pipelines.quality.measure import Measured, columns_read, measure
-from highwater.pipelines.quality.stage import check, screen, write_docs
-from highwater.pipelines.quality.suites import SUITES, chosen
-from highwater.pipelines.silver.parse import batch_stamp, parse
+from highwater.pipelines.quality.measure import Measured, list_columns, measure
+from highwater.pipelines.quality.stage import check, measure_files, write_docs
+from highwater.pipelines.quality.suites import SUITES, choose_severities
+from highwater.pipelines.silver.parse import make_stamp, parse
 from highwater.schemas import bronze, silver
 from highwater.schemas.catalog import TABLES
 from highwater.schemas.quality import QUALITY_RESULTS, QUARANTINED_FILES
@@ -63,7 +63,7 @@ def file_id(lake: Lake, broker_id: int) -> str:
 
 
 def hurt(lake: Lake, spec: TableSpec, damage: Damage) -> None:
-    lake.replace(spec, damage(lake.read(spec)), stamp=batch_stamp(FIRST, compute_grammar_fingerprint()))
+    lake.replace(spec, damage(lake.read(spec)), stamp=make_stamp(FIRST, compute_grammar_fingerprint()))
 
 
 def results(lake: Lake, outcome: str) -> dict[str, str]:
@@ -114,11 +114,11 @@ def test_what_is_new_is_asked_and_no_more(lake: Lake, monkeypatch: pytest.Monkey
     seen: list[set[str]] = []
 
     def watched(*arguments: Any) -> list[Measured]:
-        measured = screen(*arguments)
+        measured = measure_files(*arguments)
         seen.append({item.file_id for item in measured})
         return measured
 
-    monkeypatch.setattr(stage, "screen", watched)
+    monkeypatch.setattr(stage, "measure_files", watched)
     assert check(lake, CONFIG).batches == 1
     assert seen == [{file_id(lake, 3)}]
 
@@ -232,13 +232,15 @@ def test_data_docs_are_written_on_request(lake: Lake, tmp_path: Path) -> None:
 
 def both_say(spark: SparkSession, spec: TableSpec, rows: list[dict[str, Any]], *wanted: str) -> dict[str, int]:
     """How many rows break each expectation, as tasks and Great Expectations agree."""
-    suite = [item for item in chosen(SUITES[spec.full_name], {}) if not wanted or item[0].expectation_id in wanted]
+    suite = [
+        item for item in choose_severities(SUITES[spec.full_name], {}) if not wanted or item[0].expectation_id in wanted
+    ]
     table, asked = (
         pa.Table.from_pylist(rows, to_arrow_schema(spec.worker_schema, timezone="UTC")),
         [item for item, _ in suite],
     )
     (measured,) = measure(spec, table, asked)
-    frame = spark.createDataFrame(with_derived(table.select(columns_read(spec, asked)), asked))
+    frame = spark.createDataFrame(add_derived(table.select(list_columns(spec, asked)), asked))
     answers = GreatExpectations().ask(spec.full_name, frame, suite)
     assert measured.broken == {item: count for item, count in answers.items() if count}
     assert measured.row_count == len(rows)
@@ -293,7 +295,7 @@ def test_fetches_of_one_connection_that_go_back(spark: SparkSession) -> None:
 
 def test_a_row_that_stands_in_two_files_of_a_table(lake: Lake) -> None:
     again = lake.read(LEADERS).where("broker_id = 1").limit(1)
-    lake.append_once(LEADERS, again, batch_stamp("another", compute_grammar_fingerprint()))
+    lake.append_once(LEADERS, again, make_stamp("another", compute_grammar_fingerprint()))
     assert len(lake.files(LEADERS) or ()) > 1
     assert "no two rows" in check(lake, CONFIG).quarantined[0][1]
     assert custody(lake).quarantined.keys() == {file_id(lake, 1)}

@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 from highwater.pipelines.base.answers import format_csv, list_plain_rows
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.views import query, register
+from highwater.pipelines.lake.views import register, run_query
 from highwater.schemas.catalog import TABLES
 from highwater.schemas.gold import RUNS
-from highwater.schemas.views import VIEWS, table_alias
+from highwater.schemas.views import VIEWS, make_alias
 
 WHEN = datetime(2026, 11, 20, 14, 5, 0, 120000, tzinfo=UTC)
 
@@ -32,7 +32,7 @@ def runs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 def test_every_table_and_view_has_its_name(spark: SparkSession, runs: Lake) -> None:
     names = register(spark, runs.root)
-    assert set(names) == {table_alias(table.full_name) for table in TABLES} | {view.name for view in VIEWS}
+    assert set(names) == {make_alias(table.full_name) for table in TABLES} | {view.name for view in VIEWS}
     for view in VIEWS:
         assert view.reads
         assert spark.table(view.name).columns
@@ -51,13 +51,13 @@ def test_a_view_waits_for_its_tables(spark: SparkSession, tmp_path: Path) -> Non
 
 def test_rows_keep_their_order_and_times_are_utc(spark: SparkSession, runs: Lake) -> None:
     register(spark, runs.root, "gold_runs")
-    rows = query(spark, "with r as (select * from gold_runs) select run_id, started_time from r order by run_id; ")
+    rows = run_query(spark, "with r as (select * from gold_runs) select run_id, started_time from r order by run_id; ")
     assert list_plain_rows(rows) == [
         {"run_id": "a", "started_time": "2026-11-20T14:05:00.120Z"},
         {"run_id": "b", "started_time": "2026-11-20T14:05:00.120Z"},
     ]
     assert format_csv(rows).splitlines()[1] == "a,2026-11-20T14:05:00.120Z"
-    assert query(spark, "select 1 as one -- a remark").num_rows == 1
+    assert run_query(spark, "select 1 as one -- a remark").num_rows == 1
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_nothing_but_a_query_is_run(spark: SparkSession, runs: Lake, statement: 
     register(spark, runs.root, "gold_runs")
     # Some of them read as the name of a table with an alias.
     with pytest.raises(InputError, match=r"is not a query that Spark understands|TABLE_OR_VIEW_NOT_FOUND"):
-        query(spark, statement)
+        run_query(spark, statement)
     assert runs.read(RUNS).count() == 2
 
 
@@ -100,7 +100,7 @@ def test_what_cannot_be_answered_is_told_in_one_line(
 ) -> None:
     register(spark, runs.root, "gold_runs")
     with pytest.raises(InputError, match=told) as raised:
-        query(spark, statement)
+        run_query(spark, statement)
     assert "\n" not in str(raised.value)
 
 

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from highwater.jobs.lakes import tables_in
 from highwater.pipelines.lake.reader import LakeReader
-from highwater.pipelines.metrics.export import request_name
+from highwater.pipelines.metrics.export import name_request
 from highwater.schemas.metrics import BROKER_METRICS, GAUGE, HISTOGRAM, REQUEST_TIMES, REQUESTS
 from highwater.schemas.views import VIEW_BY_NAME
 
@@ -104,7 +104,7 @@ def _metric_rows(lake: Path, name: str, interval_s: int) -> Iterator[Row]:
             yield {
                 "broker_id": row["broker_id"],
                 "interval_start": row["minute"] / 1e6,
-                "mbean": metric.mbean(None if request is None else request_name(request)),
+                "mbean": metric.mbean(None if request is None else name_request(request)),
                 "name": metric.name,
                 "kind": metric.kind,
                 "measured": "at_most" if metric.name.startswith("Isr") else "exact",

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from highwater.pipelines.lake.parquet import columns_schema
+from highwater.pipelines.lake.parquet import select_schema
 from highwater.schemas.table import TableSpec
 
 
 def table_rows(spec: TableSpec, rows: Iterable[Mapping[str, Any]]) -> pa.RecordBatch:
     """Rows with all columns of a table; what a row does not name is null."""
-    return pa.RecordBatch.from_pylist([dict(row) for row in rows], schema=columns_schema(spec, spec.column_names))
+    return pa.RecordBatch.from_pylist([dict(row) for row in rows], schema=select_schema(spec, spec.column_names))

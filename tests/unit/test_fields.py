@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from highwater.schemas.fields import Int, Long, row_of, spark_types
+from highwater.schemas.fields import Int, Long, build_row, map_spark_types
 
 
 class Place(NamedTuple):
@@ -22,7 +22,7 @@ class Read(NamedTuple):
 
 
 def test_types_by_field_and_those_of_a_tuple_within():
-    assert spark_types(Read) == {
+    assert map_spark_types(Read) == {
         "broker_id": "int",
         "stable": "boolean",
         "wait_ms": "double",
@@ -34,6 +34,6 @@ def test_types_by_field_and_those_of_a_tuple_within():
 
 
 def test_a_row_is_made_by_the_names_of_its_fields():
-    row = row_of(Read, {"broker_id": 1, "file_id": "f", "isr": [2, 3], "other": 9})
+    row = build_row(Read, {"broker_id": 1, "file_id": "f", "isr": [2, 3], "other": 9})
     assert (row.broker_id, row.isr, row.wait_ms) == (1, (2, 3), None)
-    assert row_of(Place, {"file_id": "f"}) == Place("f")
+    assert build_row(Place, {"file_id": "f"}) == Place("f")

@@ -214,11 +214,11 @@ def test_a_table_is_written_where_its_step_is() -> None:
 
 def test_the_map_draws_it() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    assert f"```\n{flow.figure()}\n```" in text, "put there what `highwater explain --flow` begins with"
+    assert f"```\n{flow.format_figure()}\n```" in text, "put there what `highwater explain --flow` begins with"
 
 
 def test_explain_prints_it() -> None:
     printed = CliRunner().invoke(highwater, ["explain", "--flow"])
-    assert printed.output.startswith(flow.figure())
+    assert printed.output.startswith(flow.format_figure())
     for step in STEPS:
         assert f"  {step.name}: {step.says}" in printed.output

@@ -21,11 +21,11 @@ from highwater.pipelines.lake import parquet
 from highwater.pipelines.lake.parquet import (
     ParquetPiece,
     Stored,
-    pieces_of,
-    pieces_to_read,
-    pieces_where,
+    plan_pieces,
     read_files,
     read_pieces,
+    select_pieces,
+    split_file,
 )
 from highwater.pipelines.lake.table_files import write_rows
 from highwater.schemas.table import INT, INTS, LONG, STRING, TIMESTAMP, TableSpec, column, required
@@ -71,7 +71,7 @@ def read(
     rows: list[dict[str, Any]] = []
     for batch in read_pieces(SPEC, piece, columns, where):
         assert batch.num_rows
-        assert batch.schema.equals(parquet.columns_schema(SPEC, columns))
+        assert batch.schema.equals(parquet.select_schema(SPEC, columns))
         rows += batch.to_pylist()
     return rows
 
@@ -83,7 +83,7 @@ def test_pieces_have_every_row_once(tmp_path: Path, count: int, group_rows: int,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet, "PIECE_BYTES", path.stat().st_size // piece_count)
         patch.setattr(parquet, "BATCH_ROWS", batch_rows)
-        pieces = pieces_of(Stored(path, path.stat().st_size))
+        pieces = split_file(Stored(path, path.stat().st_size))
         groups = -(-count // group_rows)
         assert len(pieces) <= groups
         assert len(pieces) > 1 or groups == 1 or piece_count == 1
@@ -100,7 +100,7 @@ def test_pieces_have_every_row_once(tmp_path: Path, count: int, group_rows: int,
 def test_pieces_where_leave_out_no_row(tmp_path: Path, count: int, group_rows: int, since: int, length: int):
     path = write(tmp_path, table(count), group_rows)
     where = (pc.field("time") >= at(since)) & (pc.field("time") < at(since + length))
-    pieces = pieces_where(SPEC, Stored(path, 1_000), where)
+    pieces = select_pieces(SPEC, Stored(path, 1_000), where)
     rows = [row for piece in pieces for row in read(piece, COLUMNS, where)]
     assert rows == read(ParquetPiece(path, 1), COLUMNS, where)
     first, last = max(since, 0), min(since + length, count) - 1
@@ -119,8 +119,8 @@ def test_of_large_files_is_read_what_a_condition_needs(
     files = [Stored(small, 5), Stored(path, path.stat().st_size)]
     monkeypatch.setattr(parquet, "_LOOKED_INTO_BYTES", 5)
     monkeypatch.setattr(parquet, "_LOOKED_INTO_MAX", large_max)
-    assert pieces_to_read(SPEC, files, None) == [ParquetPiece(*file) for file in files]
-    first, second = pieces_to_read(SPEC, files, pc.field("time") >= at(33))
+    assert plan_pieces(SPEC, files, None) == [ParquetPiece(*file) for file in files]
+    first, second = plan_pieces(SPEC, files, pc.field("time") >= at(33))
     assert first == ParquetPiece(small, 5)
     assert second.row_groups == ((8, 9) if large_max else None)
 
@@ -131,14 +131,14 @@ def test_rows_of_a_table_are_written_in_the_order_of_the_instant_that_its_declar
     (file,) = write_rows(tmp_path, spec, shuffled)
     assert read_files(spec, [tmp_path / file.path], COLUMNS) == table(10_000).select(COLUMNS)
     hour = (pc.field("time") >= at(9_900)) & (pc.field("time") < at(9_950))
-    (piece,) = pieces_where(spec, Stored(tmp_path / file.path, file.size_bytes), hour)
+    (piece,) = select_pieces(spec, Stored(tmp_path / file.path, file.size_bytes), hour)
     assert piece.row_groups == (2,)
 
 
 def test_a_small_file_is_one_piece_that_is_not_looked_into(tmp_path: Path):
     path = tmp_path / "no parquet"
     path.write_bytes(b"12345")
-    assert pieces_of(Stored(path, 5)) == [ParquetPiece(path, 5, None)]
+    assert split_file(Stored(path, 5)) == [ParquetPiece(path, 5, None)]
 
 
 def test_a_column_that_the_file_lacks_is_null(tmp_path: Path):

@@ -19,13 +19,13 @@ from highwater.pipelines.base.arrow_rows import Value, arrow_schema, both, micro
 from highwater.pipelines.base.instants import SECOND_US
 from highwater.pipelines.kafka.context import Spans
 from highwater.schemas import audit_facts as a
-from highwater.schemas.fields import spark_types
+from highwater.schemas.fields import map_spark_types
 from highwater.schemas.topics import METADATA_TOPIC
 
 KEY = ("cluster_id", "topic", "partition")
 
 #: Columns of a fact in Spark.
-FACT_TYPES = spark_types(a.Fact)
+FACT_TYPES = map_spark_types(a.Fact)
 #: Order of the facts of a partition. By offset or by a connection's order where that is a kind's order; the last
 #: columns only make it total, whatever the order of the files.
 ORDER = (

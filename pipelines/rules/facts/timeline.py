@@ -17,7 +17,7 @@ from highwater.pipelines.cluster.replicas import skip_future_logs
 from highwater.pipelines.data_dir.properties import PARTITION_METADATA
 from highwater.pipelines.kafka.context import Spans
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.readings import Reading, RowsOf, by_batch, few_rows
+from highwater.pipelines.lake.readings import Reading, RowsOf, map_batches, read_few_rows
 from highwater.pipelines.rules.facts import files, history, traffic
 from highwater.pipelines.rules.facts.columns import FACT_TYPES, ORDER, TYPES, fact, in_seconds
 from highwater.pipelines.rules.facts.reads import SUSPECT, failures, reads, suspects, tier_events
@@ -63,7 +63,7 @@ def facts(lake: Lake, premises: Premises, only: Collection[Partition] | None = N
 def facts_since(lake: Lake, premises: Premises, since: Resume) -> list[Reading]:
     """Return readings of the last run's state of each partition (`FROZEN`), and of facts that are not final yet."""
     read = [part for reading in readings(lake, premises, since) for part in parts(lake, reading, since)]
-    return [states(since, by_batch(frozen)), *read]
+    return [states(since, map_batches(frozen)), *read]
 
 
 def frozen(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -101,15 +101,15 @@ def readings(lake: Lake, premises: Premises, since: Resume | None = None) -> lis
     ids = _read_topic_ids(lake) if since is None else {}
     asked = _read_election_requests(lake) if since is None else []
     as_small_as_metadata: list[tuple[TableSpec, RowsOf]] = [
-        (silver.LEADER_AND_ISR, by_batch(history.leadership)),
-        (silver.ISR_CHANGES, by_batch(history.isr_changes)),
-        (silver.PARTITION_STATES, by_batch(history.partition_states)),
-        (silver.CONTROLLER_EVENTS, by_batch(history.elections, asked)),
-        (silver.TRUNCATIONS, by_batch(history.truncations)),
-        (REPLICA_TRUNCATIONS, by_batch(history.replayed_truncations)),
-        (ISR_TIMELINE, by_batch(history.isr_replay)),
+        (silver.LEADER_AND_ISR, map_batches(history.leadership)),
+        (silver.ISR_CHANGES, map_batches(history.isr_changes)),
+        (silver.PARTITION_STATES, map_batches(history.partition_states)),
+        (silver.CONTROLLER_EVENTS, map_batches(history.elections, asked)),
+        (silver.TRUNCATIONS, map_batches(history.truncations)),
+        (REPLICA_TRUNCATIONS, map_batches(history.replayed_truncations)),
+        (ISR_TIMELINE, map_batches(history.isr_replay)),
         (CHECKPOINTS, partial(files.checkpoints, ids=ids)),
-        (METADATA_RECORDS, by_batch(files.metadata, ids)),
+        (METADATA_RECORDS, map_batches(files.metadata, ids)),
     ]
     as_large_as_traffic = [
         (
@@ -117,7 +117,7 @@ def readings(lake: Lake, premises: Premises, since: Resume | None = None) -> lis
             f"{_LINE} topic partition topic_id source replica_id fetch_offset leader_epoch last_fetched_epoch "
             "correlation_id connection arrival_time completed_time response_error_code response_high_watermark "
             "response_bytes diverging_end_offset",
-            by_batch(traffic.fetches),
+            map_batches(traffic.fetches),
         ),
         (
             silver.HIGH_WATERMARKS,
@@ -129,23 +129,23 @@ def readings(lake: Lake, premises: Premises, since: Resume | None = None) -> lis
             DELAYED_OPERATIONS,
             "cluster_id broker_id operation api client_id connection correlation_id line_time handled_time "
             "completed_time residual_ms class class_reason known_bug closing_replica partitions",
-            by_batch(traffic.operations),
+            map_batches(traffic.operations),
         ),
         (
             silver.PRODUCE_REQUESTS,
             f"{_REQUEST} acks transactional_id dequeued_time handled_time",
-            by_batch(traffic.answers, names),
+            map_batches(traffic.answers, names),
         ),
         (
             LOG_BATCHES,
             "cluster_id broker_id topic partition file_id byte_offset base_offset last_offset leader_epoch crc crc_ok "
             "magic size_bytes is_log_append_time max_time replica_state",
-            by_batch(files.batches, ids),
+            map_batches(files.batches, ids),
         ),
     ]
     if old := traffic.without_retries(premises.contexts.versions):
         columns = f"{_LINE} topic partition source first_offset last_offset size_bytes"
-        as_large_as_traffic.append((silver.APPENDS, columns, by_batch(traffic.appends, old)))
+        as_large_as_traffic.append((silver.APPENDS, columns, map_batches(traffic.appends, old)))
     made = [
         *(Reading(spec, spec.column_names, rows_of) for spec, rows_of in as_small_as_metadata),
         *(Reading(spec, tuple(columns.split()), rows_of) for spec, columns, rows_of in as_large_as_traffic),
@@ -168,15 +168,15 @@ def _in_seconds(rows_of: RowsOf, spans: Spans) -> RowsOf:
 def _read_suspects(lake: Lake, premises: Premises, since: Resume | None) -> list[Reading]:
     """Return the readings of connections with reads at their limit. Most lakes have none."""
     columns = tuple(f"{_REQUEST} replica_id isolation_level responses".split())
-    everywhere = Reading(silver.FETCH_REQUESTS, columns, by_batch(suspects), digest="suspects")
+    everywhere = Reading(silver.FETCH_REQUESTS, columns, map_batches(suspects), digest="suspects")
     looked = [everywhere]
     if since is not None and lake.has_rows(everywhere.spec):
         # Where there was one before the windows, its partition is judged whole.
         not_judged = everywhere._replace(digest=None)
         looked = new_and_old(lake, not_judged, not_judged, since)
-    rows = pa.concat_tables([few_rows(lake, reading, shape({SUSPECT: "string"})) for reading in looked])
+    rows = pa.concat_tables([read_few_rows(lake, reading, shape({SUSPECT: "string"})) for reading in looked])
     connections = rows.column(SUSPECT).unique().to_pylist()
-    make = by_batch(reads, connections, premises.topic_names)
+    make = map_batches(reads, connections, premises.topic_names)
     return [Reading(silver.FETCH_REQUESTS, columns, make)] if connections else []
 
 
@@ -195,7 +195,7 @@ def _read_tier(lake: Lake, premises: Premises) -> list[Reading]:
     failed_reads = failures(pa.concat_tables([failed, starts]))
     read = tuple(f"{_REQUEST} replica_id isolation_level responses".split())
     return [
-        Reading(silver.TIER_EVENTS, silver.TIER_EVENTS.column_names, by_batch(tier_events)),
+        Reading(silver.TIER_EVENTS, silver.TIER_EVENTS.column_names, map_batches(tier_events)),
         Reading(silver.FETCH_REQUESTS, read, partial(failed_reads.reads, names=premises.topic_names)),
     ]
 

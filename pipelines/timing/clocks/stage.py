@@ -12,7 +12,7 @@ from highwater.pipelines.base.arrow_rows import micros, one_batch
 from highwater.pipelines.base.blobs import shape
 from highwater.pipelines.kafka.context import Spans
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.readings import Reading, by_batch, few_rows
+from highwater.pipelines.lake.readings import Reading, map_batches, read_few_rows
 from highwater.pipelines.timing.clocks.bounds import ClockBounds, compute_clock_bounds
 from highwater.pipelines.timing.clocks.links import FirstFetch, LeadershipLine, find_links
 from highwater.schemas import silver
@@ -79,8 +79,8 @@ def _read_first_fetches(lake: Lake) -> dict[str, list[FirstFetch]]:
         & pc.field("arrival_time").is_valid()
     )
     columns = (*_EPOCH, "arrival_time")
-    reading = Reading(silver.REPLICA_FETCHES, columns, by_batch(_find_earliest), asked, digest="first arrivals")
-    arrivals = few_rows(lake, reading, shape({**_EPOCH, "arrival_us": "long"}))
+    reading = Reading(silver.REPLICA_FETCHES, columns, map_batches(_find_earliest), asked, digest="first arrivals")
+    arrivals = read_few_rows(lake, reading, shape({**_EPOCH, "arrival_us": "long"}))
     first = arrivals.group_by(list(_EPOCH)).aggregate([("arrival_us", "min")])
     fetches: dict[str, list[FirstFetch]] = defaultdict(list)
     for row in first.to_pylist():

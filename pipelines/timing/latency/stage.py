@@ -18,7 +18,7 @@ from highwater.pipelines.base.values import instant
 from highwater.pipelines.kafka.waits import KIND_OF, OTHER
 from highwater.pipelines.lake.folds import Fold
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.readings import Reading, by_batch
+from highwater.pipelines.lake.readings import Reading, map_batches
 from highwater.pipelines.lake.staged import Beside, Staged
 from highwater.pipelines.timing.latency import blame
 from highwater.schemas import flow, gold, silver
@@ -69,7 +69,7 @@ def make_phases(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def list_request_scans() -> list[Reading]:
     """Return the scans that make ``gold.request_phases``: every completed request in silver."""
-    return [Reading(spec, list_columns(spec), by_batch(make_phases)) for spec in TABLES]
+    return [Reading(spec, list_columns(spec), map_batches(make_phases)) for spec in TABLES]
 
 
 def deduplicate_requests(rows: DataFrame) -> DataFrame:
@@ -90,7 +90,7 @@ def make_blame_fold(lake: Lake, config: LatencyConfig, since: datetime | None, r
         since_us = int(since.timestamp() * SECOND_US)
         first = pa.scalar(instant(since_us // length_us * length_us), pa.timestamp("us", "UTC"))
     where = None if first is None else pc.field("arrival_time") >= first
-    rows_of = by_batch(blame.select_appends, config.interval_s)
+    rows_of = map_batches(blame.select_appends, config.interval_s)
     reading = Reading(gold.DELAYED_OPERATIONS, blame.OPERATION_COLUMNS, rows_of, where)
     rows = Keyed(shape(blame.ROW_TYPES), flow.key("blame"), blame.ORDER, blame.ORDER)
     spec = gold.REPLICA_BLAME

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from highwater.pipelines.lake.views import query, register
+from highwater.pipelines.lake.views import register, run_query
 from tests.blocks import COMMANDS, PYTHON, SQL, Block, blocks_to_run
 from tests.verbs import Ended
 
@@ -45,7 +45,7 @@ def test_python_runs(block: Block, folder: Path, spark: SparkSession) -> None:
 def test_sql_is_answered(block: Block, folder: Path, spark: SparkSession) -> None:
     """Documents show the views in Spark's SQL."""
     register(spark, folder / "highwater-lake")
-    assert query(spark, block.text).column_names
+    assert run_query(spark, block.text).column_names
 
 
 @of_kind(COMMANDS)

@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 
 from highwater.pipelines.base.answers import list_plain_rows
 from highwater.pipelines.lake.contents import find_tables
-from highwater.pipelines.lake.duckdb_views import duckdb_script
-from highwater.pipelines.lake.views import query, register
+from highwater.pipelines.lake.duckdb_views import build_duckdb_script
+from highwater.pipelines.lake.views import register, run_query
 from highwater.schemas.catalog import BY_FULL_NAME
 from highwater.schemas.views import VIEWS
 from tests.bench.cookbook import DOCUMENT, answered, questions, shown
@@ -51,7 +51,7 @@ def duck(lake: Path) -> Any:
     connection = duckdb.connect()
     for name, path in find_tables(lake).items():
         connection.register(name.replace(".", "_"), deltalake.DeltaTable(path).to_pyarrow_dataset())
-    connection.execute(duckdb_script(None))
+    connection.execute(build_duckdb_script(None))
     return connection
 
 
@@ -64,7 +64,7 @@ def test_there_are_questions_for_each_of_its_readers() -> None:
 
 
 def test_spark_answers_as_the_document_says(registered: SparkSession) -> None:
-    answers = [shown(query(registered, question.sql)) for question in QUESTIONS]
+    answers = [shown(run_query(registered, question.sql)) for question in QUESTIONS]
     assert answered(DOCUMENTED, answers) == DOCUMENTED, (
         "if the answers are right, run `python -m tests.bench.cookbook LAKE` on a lake of tests/data/slice"
     )
@@ -86,7 +86,7 @@ def test_deltalake_alone_gives_the_same_answer(question: Any, lake: Path, monkey
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 def test_a_view_has_the_same_rows_in_both_engines(view: Any, duck: Any, registered: SparkSession) -> None:
     theirs = list_plain_rows(duck.sql(f"select * from {view.name}").to_arrow_table())
-    ours = list_plain_rows(query(registered, f"select * from {view.name}"))
+    ours = list_plain_rows(run_query(registered, f"select * from {view.name}"))
     assert sorted(map(_comparable, ours)) == sorted(map(_comparable, theirs))
 
 

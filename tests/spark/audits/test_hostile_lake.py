@@ -14,7 +14,7 @@ from highwater.pipelines.base.errors import ForeignTable
 from highwater.pipelines.lake.lake import Lake
 from highwater.schemas.audit import RULE_RESULTS, VIOLATIONS
 from highwater.schemas.catalog import TABLES
-from highwater.schemas.views import VIEWS, table_alias
+from highwater.schemas.views import VIEWS, make_alias
 from tests.hostile import LOGS, METADATA, bytes_of, outside_of, strange, with_metadata
 from tests.spark.audits.conftest import Verb
 from tests.verbs import SLICE, Ended
@@ -73,7 +73,7 @@ def test_verbs_do_their_work_beside_what_is_not_the_lakes(
         assert ended.code == ExitCode.CLEAN, (arguments, ended.err)
         assert ended.err.count("left alone, since no table of a lake: ") == 1, arguments
         assert bytes_of(outside) == before, arguments
-    names = {table_alias(table.full_name) for table in TABLES} | {view.name for view in VIEWS}
+    names = {make_alias(table.full_name) for table in TABLES} | {view.name for view in VIEWS}
     assert {row.tableName for row in spark.sql(f"SHOW TABLES IN {schema}").collect()} == names
     assert verb(tmp_path, "sql", "select * from gold_orders").code == ExitCode.USAGE
     assert not is_evaluated(spark)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import highwater
 from highwater.pipelines.lake.lake import Lake
-from highwater.schemas.views import table_alias
+from highwater.schemas.views import make_alias
 from tests.verbs import SLICE, Ended
 
 
@@ -42,8 +42,8 @@ def test_the_data_source_gives_the_rows_of_the_lake(spark: SparkSession, slice_l
     assert read.count() == spark.table("bronze_log_lines").count()
     for table in ("produce_requests", "leader_and_isr"):
         facts = spark.read.format("kafka-broker-log").option("facts", table).load(str(SLICE))
-        assert facts.exceptAll(spark.table(table_alias(f"silver.{table}")).select(*facts.columns)).isEmpty()
-        assert facts.count() == spark.table(table_alias(f"silver.{table}")).count()
+        assert facts.exceptAll(spark.table(make_alias(f"silver.{table}")).select(*facts.columns)).isEmpty()
+        assert facts.count() == spark.table(make_alias(f"silver.{table}")).count()
 
 
 def test_the_data_source_names_what_is_wrong(spark: SparkSession, slice_lake: Lake) -> None:

@@ -25,7 +25,7 @@ from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.parquet import Stored
 from highwater.pipelines.lake.readings import Reading, read_in_tasks
 from highwater.pipelines.lake.staged import staging
-from highwater.pipelines.lake.table_files import rows_table
+from highwater.pipelines.lake.table_files import build_table
 from highwater.pipelines.replay import coordinators, fetch_events, produce_worker, session_worker
 from highwater.pipelines.replay.connections import WATCHES
 from highwater.pipelines.replay.fetch_sessions import FetchSession
@@ -250,7 +250,7 @@ def test_the_operator_gives_what_a_plain_driver_gives_and_goes_on_from_the_same_
             (1, PARTITION, row["cluster_id"], row["broker_id"], _name(row), row["pending"], None, None, row["frozen"])
             for row in whole[FOLDS]
         ]
-        files = audited.write_rows(STATE, rows_table(STATE, folds))
+        files = audited.write_rows(STATE, build_table(STATE, folds))
         stored = tuple(Stored(audited.path(STATE) / file.path, file.size_bytes) for file in files)
         window = ReplayWindow(
             seals=dict.fromkeys(brokers, Seal(middle_us, middle_us, middle_us, "")),

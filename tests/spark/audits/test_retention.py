@@ -21,7 +21,7 @@ from highwater.pipelines.base.config import Config, load_config
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.gold import gold as gold_stage
 from highwater.pipelines.kafka import seals
-from highwater.pipelines.lake.delta_commits import no_fence
+from highwater.pipelines.lake.delta_commits import allow_commits
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.silver import parse as parse_stage
 from highwater.pipelines.silver.parse import parse
@@ -143,8 +143,8 @@ def reopened(lake: Lake) -> Lake:
 def drop_days(lake: Lake, keep: expiry.Keep = KEEP, cluster: str | None = None) -> list[tuple[str, int]]:
     plan = expiry.plan_expiry(lake.root, keep, TODAY, cluster)
     assert plan is not None
-    counts = expiry.counted(lake.root, plan)
-    assert expiry.expire(lake.root, plan, TODAY, no_fence) == counts
+    counts = expiry.count_rows(lake.root, plan)
+    assert expiry.expire(lake.root, plan, TODAY, allow_commits) == counts
     return counts
 
 

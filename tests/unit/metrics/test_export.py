@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from highwater.pipelines.metrics.export import family_name, openmetrics_lines
-from highwater.schemas.metrics import BROKER_METRICS, QUANTILES, REQUEST_TIMES, REQUESTS, metrics_markdown
+from highwater.pipelines.metrics.export import export_openmetrics, name_family
+from highwater.schemas.metrics import BROKER_METRICS, QUANTILES, REQUEST_TIMES, REQUESTS, build_metrics_markdown
 from tests.unit.report.hostile import TEXTS
 
 START_US = 1_795_188_780_000_000
@@ -30,7 +30,7 @@ def _produces(minute: int = 0, count: int = 10, **values: Any) -> dict[str, Any]
 
 
 def _parsed(*rows: list[dict[str, Any]]) -> dict[str, Any]:
-    text = "\n".join(openmetrics_lines(*rows)) + "\n"
+    text = "\n".join(export_openmetrics(*rows)) + "\n"
     assert text.endswith("# EOF\n")
     return {family.name: family for family in text_string_to_metric_families(text)}
 
@@ -51,15 +51,15 @@ def test_names_are_those_of_the_jmx_exporters_example() -> None:
 
 def test_every_metric_has_its_own_family() -> None:
     metrics = (*BROKER_METRICS, REQUESTS, *REQUEST_TIMES)
-    assert len({family_name(metric) for metric in metrics}) == len(metrics) == 15
+    assert len({name_family(metric) for metric in metrics}) == len(metrics) == 15
 
 
 def test_counters_include_minutes_before_those_written() -> None:
     rows = [_produces(minute, count) for minute, count in ((0, 10), (1, 5), (3, 1))]
-    lines = list(openmetrics_lines([], rows, START_US + MINUTE_US, START_US + 2 * MINUTE_US))
+    lines = list(export_openmetrics([], rows, START_US + MINUTE_US, START_US + 2 * MINUTE_US))
     assert {line.split()[1] for line in lines if "_count{" in line} == {"15"}
     assert _parsed([], rows)
-    whole = openmetrics_lines([], rows)
+    whole = export_openmetrics([], rows)
     assert [line.split()[1] for line in whole if "totaltimems_count{" in line] == ["10", "15", "16"]
 
 
@@ -78,4 +78,4 @@ def test_hostile_labels_stay_labels(text: str) -> None:
 
 def test_docs_metrics_md_has_the_table_of_metrics() -> None:
     text = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
-    assert metrics_markdown() in text, "put the table of `highwater metrics --markdown` into docs/metrics.md"
+    assert build_metrics_markdown() in text, "put the table of `highwater metrics --markdown` into docs/metrics.md"

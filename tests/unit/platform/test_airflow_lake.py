@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_dags.highwater_lake import GOLD_TABLES, TableState, table_state
+from airflow_dags.highwater_lake import GOLD_TABLES, TableState, read_state
 from highwater.schemas.catalog import TABLES
 
 OVERWRITE = {"operation": "WRITE", "operationParameters": {"mode": "Overwrite"}}
@@ -34,12 +34,12 @@ def test_every_gold_table_is_an_asset() -> None:
 
 
 def test_no_table_has_no_state(tmp_path: Path) -> None:
-    assert table_state(tmp_path) == TableState(None, None, None)
+    assert read_state(tmp_path) == TableState(None, None, None)
 
 
 def test_a_new_table_is_empty(tmp_path: Path) -> None:
     commit(tmp_path, 0, {"operation": "CREATE TABLE"})
-    assert table_state(tmp_path) == TableState(0, 0, None)
+    assert read_state(tmp_path) == TableState(0, 0, None)
 
 
 def test_files_come_and_go(tmp_path: Path) -> None:
@@ -47,16 +47,16 @@ def test_files_come_and_go(tmp_path: Path) -> None:
     commit(tmp_path, 0, {"operation": "CREATE TABLE"})
     commit(tmp_path, 1, append | {"userMetadata": "first"}, added("a", 10), added("b", 5))
     commit(tmp_path, 2, {"operation": "DELETE"}, removed("b"), added("b", 5, deleted=2))
-    assert table_state(tmp_path) == TableState(2, 13, "first")
+    assert read_state(tmp_path) == TableState(2, 13, "first")
     # Maintenance leaves no stamp.
     commit(tmp_path, 3, {"operation": "OPTIMIZE"}, removed("a"), removed("b"), added("c", 13))
-    assert table_state(tmp_path) == TableState(3, 13, "first")
+    assert read_state(tmp_path) == TableState(3, 13, "first")
 
 
 def test_what_is_before_a_whole_overwrite_is_not_needed(tmp_path: Path) -> None:
     commit(tmp_path, 7, OVERWRITE | {"userMetadata": "run"}, removed("old"), added("a", 3))
     commit(tmp_path, 8, {"operation": "OPTIMIZE"}, added("b", 3), removed("a"))
-    assert table_state(tmp_path) == TableState(8, 3, "run")
+    assert read_state(tmp_path) == TableState(8, 3, "run")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_what_is_before_a_whole_overwrite_is_not_needed(tmp_path: Path) -> None:
 )
 def test_rows_are_unknown_where_commits_are_gone(tmp_path: Path, info: dict[str, Any]) -> None:
     commit(tmp_path, 7, info | {"userMetadata": "run"}, added("a", 3))
-    assert table_state(tmp_path) == TableState(7, None, "run")
+    assert read_state(tmp_path) == TableState(7, None, "run")
 
 
 def test_rows_are_those_of_the_checksum_where_commits_are_gone(tmp_path: Path) -> None:
@@ -73,11 +73,11 @@ def test_rows_are_those_of_the_checksum_where_commits_are_gone(tmp_path: Path) -
     checksum = {"numFiles": 2, "allFiles": [added("a", 4, deleted=1)["add"], added("b", 3)["add"]]}
     path = tmp_path / "_delta_log" / f"{7:020}.crc"
     path.write_text(json.dumps(checksum))
-    assert table_state(tmp_path).rows == 6
+    assert read_state(tmp_path).rows == 6
     path.write_text(json.dumps(checksum | {"numFiles": 3}))
-    assert table_state(tmp_path).rows is None
+    assert read_state(tmp_path).rows is None
 
 
 def test_rows_are_unknown_where_a_file_does_not_count_them(tmp_path: Path) -> None:
     commit(tmp_path, 0, OVERWRITE, added("a", 3), added("b", None))
-    assert table_state(tmp_path).rows is None
+    assert read_state(tmp_path).rows is None

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater.pipelines.lake import changes
-from highwater.pipelines.lake.changes import CHANGE_TYPE, changed_rows
+from highwater.pipelines.lake.changes import CHANGE_TYPE, compare_rows
 from highwater.pipelines.lake.delta_log import read_log
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.table_files import rows_table
+from highwater.pipelines.lake.table_files import build_table
 from highwater.schemas.audit import VIOLATIONS
 from highwater.schemas.table import INTS, STRING, TIMESTAMP, TableSpec, column, required
 from tests.unit.storage.stores import disk as root  # noqa: F401
@@ -51,7 +51,7 @@ def plain(rows: pa.Table) -> list[tuple[Any, ...]]:
 
 @given(ROWS, ROWS)
 def test_changes_are_what_makes_old_rows_new(old: list[Row], new: list[Row]) -> None:
-    changes = plain(changed_rows(SPEC, *(rows_table(SPEC, rows).to_batches() for rows in (old, new))))
+    changes = plain(compare_rows(SPEC, *(build_table(SPEC, rows).to_batches() for rows in (old, new))))
     gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
     updated = {row[0] for row in gone} & {row[0] for row in come}
     expected = [(*row, "update_preimage" if row[0] in updated else "delete") for row in gone]
@@ -60,7 +60,7 @@ def test_changes_are_what_makes_old_rows_new(old: list[Row], new: list[Row]) -> 
 
 
 def rows(*values: Row) -> pa.Table:
-    return rows_table(SPEC, list(values))
+    return build_table(SPEC, list(values))
 
 
 def fed(lake: Lake, since: int) -> list[tuple[Any, ...]]:
@@ -114,8 +114,8 @@ def test_lists_of_findings_are_compared() -> None:
         pa.Table.from_pylist([finding | {"brokers": brokers}], VIOLATIONS.arrow_schema).to_batches()
         for brokers in ([1, 2], [1, 3])
     ]
-    assert changed_rows(VIOLATIONS, told[0], told[0]).num_rows == 0
-    changes = changed_rows(VIOLATIONS, *told)
+    assert compare_rows(VIOLATIONS, told[0], told[0]).num_rows == 0
+    changes = compare_rows(VIOLATIONS, *told)
     assert changes.column(CHANGE_TYPE).to_pylist() == ["update_preimage", "update_postimage"]
     assert changes.column("brokers").to_pylist() == [[1, 2], [1, 3]]
 

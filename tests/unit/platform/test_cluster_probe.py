@@ -16,11 +16,11 @@ from highwater.pipelines.base.errors import EnvironmentProblem
 from highwater.pipelines.base.fingerprint import code_version, compute_package_hash
 from highwater.pipelines.lake.cluster_probe import (
     FileHead,
-    _heads,
-    _looker,
+    _explain_failure,
+    _make_probe,
+    _read_heads,
     _require_same,
     _require_written,
-    _unable,
     judge,
 )
 
@@ -33,12 +33,12 @@ def _folder(tmp_path: Path) -> Path:
 
 
 def _told(folder: Path | None, compared: list[FileHead], modules: tuple[str, ...] = ("json",)) -> list[dict[str, Any]]:
-    return [orjson.loads(text) for text in _looker(folder and str(folder), compared, modules)([0])]
+    return [orjson.loads(text) for text in _make_probe(folder and str(folder), compared, modules)([0])]
 
 
 def test_an_executor_that_has_and_sees_all_is_let_pass(tmp_path: Path) -> None:
     folder = _folder(tmp_path)
-    compared = _heads([str(folder / "driver")])
+    compared = _read_heads([str(folder / "driver")])
     told = _told(folder, compared)
     assert judge(told, code_version(), compute_package_hash()) is None
     _require_written(folder, told)
@@ -54,7 +54,7 @@ def test_a_package_that_lacks_is_named(tmp_path: Path) -> None:
 def test_a_task_runs_where_nothing_is_installed(tmp_path: Path) -> None:
     """As on an executor whose Python has only what Spark itself brings."""
     task = tmp_path / "task"
-    task.write_bytes(cloudpickle.dumps(_looker(None, [], ())))
+    task.write_bytes(cloudpickle.dumps(_make_probe(None, [], ())))
     brought = sorted((Path(pyspark.__file__).parent / "python" / "lib").glob("*.zip"))
     done = subprocess.run(
         [os.path.realpath(sys.executable), "-c", f"import pickle; print(*pickle.load(open({str(task)!r}, 'rb'))([0]))"],
@@ -81,7 +81,7 @@ def test_hosts_are_named_but_not_all() -> None:
 
 def test_a_lake_on_another_disk(tmp_path: Path) -> None:
     folder = _folder(tmp_path)
-    compared = _heads([str(folder / "driver")])
+    compared = _read_heads([str(folder / "driver")])
     shutil.move(tmp_path / "lake", tmp_path / "elsewhere")
     told = _told(folder, compared)
     shutil.move(tmp_path / "elsewhere", tmp_path / "lake")
@@ -103,7 +103,7 @@ def test_logs_that_are_others_on_the_executor(tmp_path: Path) -> None:
     log.write_text("theirs")
     told = _told(None, [FileHead(str(log), 4, "0" * 64)])
     log.write_text("ours")
-    compared = _heads([str(log)])
+    compared = _read_heads([str(log)])
     with pytest.raises(EnvironmentProblem, match=r"server.log: not the same for executors: another file \(on "):
         _require_same(told, compared)
     # One that has been rotated since is no sign of another disk.
@@ -131,8 +131,8 @@ def test_logs_that_are_others_on_the_executor(tmp_path: Path) -> None:
     ],
 )
 def test_why_tasks_do_not_begin(text: str, told: str) -> None:
-    assert told in " ".join(str(_unable(text)).split())
+    assert told in " ".join(str(_explain_failure(text)).split())
 
 
 def test_what_is_not_known_is_not_explained() -> None:
-    assert _unable("java.lang.IllegalStateException") is None
+    assert _explain_failure("java.lang.IllegalStateException") is None

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from highwater.pipelines.lake.commits import added_since, added_until
+from highwater.pipelines.lake.commits import find_added_files, find_unsettled_files
 
 
 def commit(table: Path, version: int, stamp: str | None, *added: str, removed: str | None = None) -> None:
@@ -20,7 +20,7 @@ def commit(table: Path, version: int, stamp: str | None, *added: str, removed: s
 
 
 def names(table: Path, *done: str) -> list[str] | None:
-    added = added_until(table, set(done).__contains__)
+    added = find_unsettled_files(table, set(done).__contains__)
     return None if added is None else [name for name, _ in added]
 
 
@@ -65,17 +65,17 @@ def test_what_is_removed_since_is_not_told(table: Path):
 
 
 def test_files_are_told_that_came_after_a_version(table: Path):
-    assert added_since(table, 1) == [("b", 1), ("c", 1), ("d e", 5)]
-    assert added_since(table, 3) == []
+    assert find_added_files(table, 1) == [("b", 1), ("c", 1), ("d e", 5)]
+    assert find_added_files(table, 3) == []
     (table / "_delta_log" / f"{2:020}.json").unlink()
-    assert added_since(table, 1) is None
-    assert added_since(table, 2) == [("d e", 5)]
+    assert find_added_files(table, 1) is None
+    assert find_added_files(table, 2) == [("d e", 5)]
 
 
 def test_rows_that_were_removed_since_leave_nothing_to_be_told(table: Path):
     commit(table, 4, None, removed="a")
-    assert added_since(table, 3) is None
-    assert added_since(table, 4) == []
+    assert find_added_files(table, 3) is None
+    assert find_added_files(table, 4) == []
 
 
 def test_older_files_may_be_compacted_but_not_those_that_came_since(table: Path):
@@ -89,7 +89,7 @@ def test_older_files_may_be_compacted_but_not_those_that_came_since(table: Path)
         (log / f"{version:020}.json").write_bytes(b"\n".join(map(orjson.dumps, actions)))
 
     compact(4, "a", "smaller")
-    assert added_since(table, 2) == [("d e", 5)]
+    assert find_added_files(table, 2) == [("d e", 5)]
     compact(5, "d%20e", "smallest")
-    assert added_since(table, 2) is None
-    assert added_since(table, 3) == []
+    assert find_added_files(table, 2) is None
+    assert find_added_files(table, 3) == []

@@ -19,17 +19,17 @@ from pyspark.sql.types import ArrayType, BooleanType, StringType, TimestampType
 from highwater.pipelines.base.errors import ConfigError, InputError
 from highwater.pipelines.base.fingerprint import TABLES as MADE_ANEW
 from highwater.pipelines.lake.clusters import ClusterInstants
-from highwater.pipelines.lake.delta_commits import append, no_fence
-from highwater.pipelines.lake.delta_log import read_log, table_version
+from highwater.pipelines.lake.delta_commits import allow_commits, append
+from highwater.pipelines.lake.delta_log import find_version, read_log
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.parquet import read_files
-from highwater.pipelines.lake.row_parts import before, part_of, rows_in
+from highwater.pipelines.lake.row_parts import count_wanted, select_old, split_rows
 from highwater.pipelines.lake.table_files import write_rows
 from highwater.pipelines.lake.tables import create_table
 from highwater.pipelines.replay.connections import GONE_US
-from highwater.pipelines.silver.parse import _empty_outdated, without_lines
+from highwater.pipelines.silver.parse import _empty_outdated, list_dropped_files
 from highwater.pipelines.upkeep import expiry, upgrade
-from highwater.pipelines.upkeep.expiry import Keep, keep_of
+from highwater.pipelines.upkeep.expiry import Keep, resolve_keep
 from highwater.schemas import silver
 from highwater.schemas.audit import EVIDENCE, VIOLATIONS
 from highwater.schemas.bronze import LOG_FILES, LOG_LINES
@@ -75,7 +75,7 @@ def _something(data_type: Any) -> Any:
 
 def put(root: Path, spec: TableSpec, *rows: Mapping[str, Any], stamp: str = "s") -> None:
     folder = root / spec.layer / spec.name
-    if table_version(folder) is None:
+    if find_version(folder) is None:
         create_table(folder, spec)
     table = pa.Table.from_pylist([filled(spec, row) for row in rows], spec.arrow_schema)
     append(folder, write_rows(folder, spec, table), stamp)
@@ -134,8 +134,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Copy:
 def expired(root: Path, keep: Keep = DAYS) -> dict[str, int]:
     plan = expiry.plan_expiry(root, keep, TODAY)
     assert plan is not None
-    counts = expiry.counted(root, plan)
-    assert expiry.expire(root, plan, TODAY, no_fence) == counts
+    counts = expiry.count_rows(root, plan)
+    assert expiry.expire(root, plan, TODAY, allow_commits) == counts
     return dict(counts)
 
 
@@ -163,9 +163,9 @@ def test_it_is_said_in_the_ledger_once(lake: Copy, tmp_path: Path) -> None:
     (row,) = rows_of(tmp_path, EXPIRIES, *EXPIRIES.column_names)
     assert (row["closed_time"], row["run_id"]) == (CUT, "r1")
     assert row["known_time"] == at(hours=20, microseconds=1)
-    versions = {spec.name: table_version(tmp_path / spec.layer / spec.name) for spec in TABLES}
+    versions = {spec.name: find_version(tmp_path / spec.layer / spec.name) for spec in TABLES}
     assert expired(tmp_path) == {}
-    assert {spec.name: table_version(tmp_path / spec.layer / spec.name) for spec in TABLES} == versions
+    assert {spec.name: find_version(tmp_path / spec.layer / spec.name) for spec in TABLES} == versions
 
 
 def test_layers_are_kept_as_long_as_it_is_said_of_each(lake: Copy, tmp_path: Path) -> None:
@@ -267,15 +267,15 @@ def test_cut_off_anywhere_it_is_made_again(lake: Copy, tmp_path: Path, commits: 
 
 def test_how_long_layers_are_kept() -> None:
     nothing = dict.fromkeys(Keep._fields)
-    assert keep_of("90d", nothing) == Keep(90, 90, 90)
-    assert keep_of("90d", nothing | {"bronze": "30d", "gold": "400d"}) == Keep(30, 90, 400)
-    assert keep_of(None, nothing | {"bronze": "30d"}) == Keep(30, None, None)
+    assert resolve_keep("90d", nothing) == Keep(90, 90, 90)
+    assert resolve_keep("90d", nothing | {"bronze": "30d", "gold": "400d"}) == Keep(30, 90, 400)
+    assert resolve_keep(None, nothing | {"bronze": "30d"}) == Keep(30, None, None)
     with pytest.raises(ConfigError, match="--keep"):
-        keep_of(None, nothing)
+        resolve_keep(None, nothing)
     with pytest.raises(ConfigError, match="bronze_keep <= silver_keep <= gold_keep"):
-        keep_of("90d", nothing | {"gold": "30d"})
+        resolve_keep("90d", nothing | {"gold": "30d"})
     with pytest.raises(ConfigError, match="bronze_keep <= silver_keep"):
-        keep_of(None, nothing | {"gold": "30d"})
+        resolve_keep(None, nothing | {"gold": "30d"})
 
 
 DATED = TableSpec(
@@ -311,13 +311,13 @@ def test_each_row_is_before_the_instant_of_its_cluster_or_from_it_on(
         append(folder, write_rows(folder, DATED, table), None)
     paths = [file.path for file in read_log(folder).files]
     kept: list[Span] = []
-    old = before(DATED, instants)
-    for wanted, is_old in ((old, True), (old.inverted(), False)):
-        part = part_of(folder, DATED, paths, wanted)
+    old = select_old(DATED, instants)
+    for wanted, is_old in ((old, True), (old.invert(), False)):
+        part = split_rows(folder, DATED, paths, wanted)
         assert set(part.whole) <= set(paths)
         there = [*part.whole, *(file.path for file in part.written)]
         rows = _spans(folder, there)
-        assert part.rows_left_out == rows_in(folder, DATED, paths, wanted.inverted())
+        assert part.rows_left_out == count_wanted(folder, DATED, paths, wanted.invert())
         assert part.rows_left_out == sum(map(len, files)) - len(rows)
         for cluster_id, *span in rows:
             date = max((us for us in span if us is not None), default=None)
@@ -377,13 +377,13 @@ def test_days_of_silver_are_never_closed(lake: Copy, tmp_path: Path) -> None:
 def test_rows_of_files_whose_lines_are_gone_outlive_a_new_grammar(lake: Copy, tmp_path: Path) -> None:
     lake(tmp_path)
     for spec in silver.TABLES:
-        if table_version(tmp_path / spec.layer / spec.name) is None:
+        if find_version(tmp_path / spec.layer / spec.name) is None:
             create_table(tmp_path / spec.layer / spec.name, spec)
     for file_id in ("old", "new"):
         put(tmp_path, LINE_COUNTS, {"file_id": file_id, "outcome": "typed"}, stamp="batch older")
         put(tmp_path, LEADER_AND_ISR, {"file_id": file_id, "time": at(hours=2)}, stamp="batch older")
     expired(tmp_path, Keep(1, 2, None))
-    assert without_lines(opened(tmp_path)) == ["old"]
+    assert list_dropped_files(opened(tmp_path)) == ["old"]
     assert _empty_outdated(opened(tmp_path), "newer") is True
     assert [row["file_id"] for row in rows_of(tmp_path, LINE_COUNTS, "file_id")] == ["old"]
     assert [row["file_id"] for row in rows_of(tmp_path, LEADER_AND_ISR, "file_id")] == ["old"]

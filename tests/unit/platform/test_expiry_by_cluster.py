@@ -16,8 +16,8 @@ from deltalake import DeltaTable
 from highwater.jobs import cli
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.lake.clusters import ClusterInstants
-from highwater.pipelines.lake.delta_commits import no_fence
-from highwater.pipelines.lake.delta_log import table_version
+from highwater.pipelines.lake.delta_commits import allow_commits
+from highwater.pipelines.lake.delta_log import find_version
 from highwater.pipelines.replay.runs import among, folds_shape, pinned_runs, pinned_seals, replaced_folds, runs_of
 from highwater.pipelines.upkeep import expiry
 from highwater.pipelines.upkeep.upgrade import upgrade
@@ -88,8 +88,8 @@ def planned(root: Path, name: str | None = None) -> expiry.ExpiryPlan:
 
 def expired(root: Path, name: str | None = None) -> dict[str, int]:
     plan = planned(root, name)
-    counts = expiry.counted(root, plan)
-    assert expiry.expire(root, plan, TODAY, no_fence) == counts
+    counts = expiry.count_rows(root, plan)
+    assert expiry.expire(root, plan, TODAY, allow_commits) == counts
     return dict(counts)
 
 
@@ -191,13 +191,13 @@ def test_files_that_nothing_places_go_with_all_and_with_none_by_name(root: Path)
 def test_files_without_an_old_row_of_the_cluster_are_not_opened(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put_cluster(root, at(hours=-5), {1: at(hours=-6)})
     opened_files = []
-    part_of = expiry.part_of
+    part_of = expiry.split_rows
 
     def spied(folder: Path, spec: TableSpec, paths: Sequence[str], *rest: Any) -> Any:
         opened_files.extend([spec.name] * len(paths))
         return part_of(folder, spec, paths, *rest)
 
-    monkeypatch.setattr(expiry, "part_of", spied)
+    monkeypatch.setattr(expiry, "split_rows", spied)
     expired(root, WEST)
     # Of six and six files, one each of which is of the other cluster as well, or of it alone.
     assert opened_files.count(FETCH_REQUESTS.name) == opened_files.count(DELAYED_OPERATIONS.name) == 1
@@ -210,14 +210,14 @@ def test_the_feed_tells_of_rows_that_go_and_of_no_others(root: Path) -> None:
     rows = [{"cluster_id": name, "broker_id": 1, "arrival_time": at(hours=hours)} for name, hours in moments]
     put(root, DELAYED_OPERATIONS, *({**row, "class": "explained"} for row in rows))
     folder = root / "gold" / DELAYED_OPERATIONS.name
-    version = table_version(folder)
+    version = find_version(folder)
     assert version is not None
     expired(root, WEST)
     feed = pa.table(DeltaTable(folder).load_cdf(starting_version=version + 1).read_all()).to_pylist()
     told = {(row["_change_type"], row["cluster_id"], (row["arrival_time"] - CUT) / timedelta(hours=1)) for row in feed}
     assert told == {("delete", WEST, hours) for hours in (-5, -8, -7)}
     # One file had nothing but rows that went: two commits, since the other one names its rows.
-    assert (table_version(folder), len(feed)) == (version + 2, 4)
+    assert (find_version(folder), len(feed)) == (version + 2, 4)
 
 
 def test_a_lake_of_an_earlier_version_goes_on(root: Path) -> None:
@@ -227,7 +227,7 @@ def test_a_lake_of_an_earlier_version_goes_on(root: Path) -> None:
     shutil.rmtree(root / "state" / EXPIRIES.name)
     closed = {"closed_time": CUT - timedelta(days=1), "gold_time": CUT - timedelta(days=1), "run_id": "r0"}
     put(root, older, {"expired_time": CUT, "known_time": CUT, **closed})
-    assert any(line.startswith("state.expiries: ") for line in upgrade(root, no_fence))
+    assert any(line.startswith("state.expiries: ") for line in upgrade(root, allow_commits))
     assert opened(root).closed == ClusterInstants({}, us(CUT) - DAY_US)
     assert pinned_runs(opened(root), [EAST, WEST]) == {EAST: 0, WEST: 0}, "their states are not read any more"
     expired(root, WEST)

@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from highwater.pipelines.base.errors import LakeError
 from highwater.pipelines.lake import lake as lake_module
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.table_files import rows_table
+from highwater.pipelines.lake.table_files import build_table
 from highwater.schemas.table import INT, STRING, STRINGS, TableSpec, column
 
 SPEC = TableSpec(
@@ -28,7 +28,7 @@ def lake(tmp_path: Path) -> Lake:
 
 def add(lake: Lake, *numbers: int) -> None:
     for n in numbers:
-        lake.append_once(SPEC, rows_table(SPEC, [("t", n, ["1", "2"])]), f"batch{n} x")
+        lake.append_once(SPEC, build_table(SPEC, [("t", n, ["1", "2"])]), f"batch{n} x")
 
 
 def numbers(lake: Lake) -> list[int]:
@@ -71,14 +71,14 @@ def test_what_a_run_has_not_seen_is_told_behind_it(lake: Lake) -> None:
     add(lake, *range(5))
     version, settled = lake.versions()[SPEC.full_name], {"batch4"}.__contains__
     lake.gather(SPEC)
-    assert lake.added_since(SPEC, version) == ()
-    assert lake.added_until(SPEC, settled) == ()
+    assert lake.find_added_files(SPEC, version) == ()
+    assert lake.find_unsettled_files(SPEC, settled) == ()
     add(lake, 5)
-    for added in (lake.added_since(SPEC, version), lake.added_until(SPEC, settled)):
+    for added in (lake.find_added_files(SPEC, version), lake.find_unsettled_files(SPEC, settled)):
         assert [lake.rows(SPEC, "n").num_rows, len(added or ())] == [6, 1]
     # Of what was gathered the log does not tell which rows were new.
-    assert lake.added_since(SPEC, version - 1) is None
-    assert lake.added_until(SPEC, {"batch3"}.__contains__) is None
+    assert lake.find_added_files(SPEC, version - 1) is None
+    assert lake.find_unsettled_files(SPEC, {"batch3"}.__contains__) is None
 
 
 def test_a_table_that_another_writes_meanwhile_stays(lake: Lake, tmp_path: Path) -> None:

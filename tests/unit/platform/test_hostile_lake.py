@@ -22,7 +22,7 @@ from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.lake.delta_commits import append
 from highwater.pipelines.lake.delta_log import read_log
 from highwater.pipelines.lake.lock import LOCK_NAME
-from highwater.pipelines.lake.table_files import rows_table, write_rows
+from highwater.pipelines.lake.table_files import build_table, write_rows
 from highwater.pipelines.lake.tables import create_table
 from highwater.pipelines.storage.store import store_of
 from highwater.pipelines.upkeep.maintenance import SMALL_FILES_MIN
@@ -118,7 +118,7 @@ def ended_within(seconds: int) -> Iterator[None]:
 
 def add_run(lake: Path, stamp: str) -> None:
     runs = lake / "gold" / "runs"
-    append(runs, write_rows(runs, RUNS, rows_table(RUNS, [_run_row("r")])), stamp)
+    append(runs, write_rows(runs, RUNS, build_table(RUNS, [_run_row("r")])), stamp)
 
 
 def _run_row(run_id: str) -> tuple[object, ...]:
@@ -279,7 +279,7 @@ def test_paths_of_a_log_are_literal(lake: Path, outside: Path, capsys: pytest.Ca
     """A file with a wildcard in its name does not bring its neighbours, links among them."""
     runs = lake / "gold" / "runs"
     for number, name in enumerate(("*.parquet", "[a-z]*.parquet", "part-?.parquet", "{a,b}.parquet", "%2A.parquet")):
-        (added,) = write_rows(runs, RUNS, rows_table(RUNS, [_run_row(f"r{number}")]))
+        (added,) = write_rows(runs, RUNS, build_table(RUNS, [_run_row(f"r{number}")]))
         (runs / added.path).rename(runs / name)
         commit(runs, {"add": added.action()["add"] | {"path": quote(name)}})
     for name in ("part-1.parquet", "a.parquet", "b.parquet"):
@@ -349,7 +349,7 @@ def test_a_report_is_not_written_through_links(lake: Path, outside: Path, tmp_pa
             lambda: store_of(out).replace(out / "broker-1" / "victim.txt", b"new"),
             lambda: store_of(out).create(out / "broker-1" / "new.txt", b"new"),
             lambda: store_of(out).remove(out / "broker-1" / "victim.txt"),
-            lambda: store_of(out).arrow_sink(out / "broker-1" / "new.parquet"),
+            lambda: store_of(out).open_arrow_sink(out / "broker-1" / "new.parquet"),
         ):
             with pytest.raises(InputError, match="is reached through a link"):
                 attempt()

@@ -12,8 +12,8 @@ import pytest
 
 from highwater.jobs import doctor
 from highwater.pipelines.base.config import load_config
-from highwater.pipelines.spark.import_path import Shadow, shadows, worker_environment
-from highwater.pipelines.spark.session_settings import settings_for
+from highwater.pipelines.spark.import_path import Shadow, build_worker_environment, find_shadows
+from highwater.pipelines.spark.session_settings import build_settings
 from tests.console import CaptureConsole
 from tests.unit.test_packaging import BUILD
 
@@ -54,7 +54,7 @@ def test_workers_import_nothing_from_the_current_folder(layout: str, strays: Pat
     if layout == "wheel":
         root = tmp_path / "site"
         BUILD.lay_out(ROOT, root / BUILD.PACKAGE)
-    settings = settings_for(load_config().session, "local[2]", 0)
+    settings = build_settings(load_config().session, "local[2]", 0)
     environment = {
         name.removeprefix(_ENVIRONMENT): value for name, value in settings.items() if name.startswith(_ENVIRONMENT)
     }
@@ -64,20 +64,20 @@ def test_workers_import_nothing_from_the_current_folder(layout: str, strays: Pat
 
 
 def test_workers_find_a_package_that_only_the_current_folder_has() -> None:
-    named = worker_environment({"PYTHONPATH": "/a"}, [str(ROOT), "/lib"])
+    named = build_worker_environment({"PYTHONPATH": "/a"}, [str(ROOT), "/lib"])
     assert named == {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), "/a"])}
     for path in (["/lib", str(ROOT)], [str(ROOT), "/lib", str(ROOT)]):
-        assert worker_environment({"PYTHONPATH": "/a"}, path) == {"PYTHONSAFEPATH": "1"}
+        assert build_worker_environment({"PYTHONPATH": "/a"}, path) == {"PYTHONSAFEPATH": "1"}
 
 
 def test_modules_that_hide_others_are_found(strays: Path) -> None:
     stdlib = sysconfig.get_path("stdlib")
-    found = {shadow.name: shadow for shadow in shadows([str(strays), *sys.path])}
+    found = {shadow.name: shadow for shadow in find_shadows([str(strays), *sys.path])}
     assert found.keys() >= {*PACKAGES, *MODULES} - {"conf"}
     assert found["random"] == Shadow("random", str(strays / "random.py"), f"{stdlib}/random.py")
     assert found["pipelines"] == Shadow("pipelines", str(strays / "pipelines"), str(ROOT / "pipelines"))
-    assert list(shadows([stdlib, str(strays)])) == [], "what is found later hides nothing"
-    assert list(shadows([str(ROOT), stdlib, str(ROOT)])) == [], "a folder does not hide itself"
+    assert list(find_shadows([stdlib, str(strays)])) == [], "what is found later hides nothing"
+    assert list(find_shadows([str(ROOT), stdlib, str(ROOT)])) == [], "a folder does not hide itself"
 
 
 def test_doctor_names_what_hides_what(strays: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

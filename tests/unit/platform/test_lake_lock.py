@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 
 from highwater.pipelines.base.errors import InputError, LakeBusy
-from highwater.pipelines.lake.lock import LOCK_NAME, one_writer
+from highwater.pipelines.lake.lock import LOCK_NAME, hold_lock
 
 ROOT = Path(__file__).parents[3]
 HOLD = """
 import sys, time
 from pathlib import Path
-from highwater.pipelines.lake.lock import one_writer
-with one_writer(Path(sys.argv[1]), "replay", 0, print):
+from highwater.pipelines.lake.lock import hold_lock
+with hold_lock(Path(sys.argv[1]), "replay", 0, print):
     print("held", flush=True)
     time.sleep(float(sys.argv[2]))
 """
@@ -48,7 +48,7 @@ def held_elsewhere(lake: Path, seconds: float = 60) -> Iterator[subprocess.Popen
 def test_the_second_fails_at_once_and_names_the_first(tmp_path: Path) -> None:
     with held_elsewhere(tmp_path) as first:
         for _ in range(2):  # failing does not take the holder's name away
-            with pytest.raises(LakeBusy) as caught, one_writer(tmp_path, "audit", 0, pytest.fail):
+            with pytest.raises(LakeBusy) as caught, hold_lock(tmp_path, "audit", 0, pytest.fail):
                 pytest.fail("two hold it")
             said = str(caught.value)
             assert f"{tmp_path}: is being written by highwater replay, process {first.pid} on " in said
@@ -58,7 +58,7 @@ def test_the_second_fails_at_once_and_names_the_first(tmp_path: Path) -> None:
 
 def test_the_second_waits_and_says_for_whom(tmp_path: Path) -> None:
     told: list[str] = []
-    with held_elsewhere(tmp_path, seconds=1) as first, one_writer(tmp_path, "audit", 30, told.append):
+    with held_elsewhere(tmp_path, seconds=1) as first, hold_lock(tmp_path, "audit", 30, told.append):
         assert first.wait(5) == 0
     assert len(told) == 1
     assert f"highwater replay, process {first.pid} on " in told[0]
@@ -70,7 +70,7 @@ def test_the_second_gives_up(tmp_path: Path) -> None:
     with (
         held_elsewhere(tmp_path),
         pytest.raises(LakeBusy, match=r"still after 1 s"),
-        one_writer(tmp_path, "audit", 1, len),
+        hold_lock(tmp_path, "audit", 1, len),
     ):
         pytest.fail("two hold it")
     assert time.monotonic() - started >= 1
@@ -81,7 +81,7 @@ def test_a_killed_holder_leaves_nothing_to_wait_for(tmp_path: Path) -> None:
         os.kill(first.pid, signal.SIGKILL)
         first.wait()
         assert json.loads((tmp_path / LOCK_NAME).read_text())["pid"] == first.pid
-        with one_writer(tmp_path, "audit", 0, pytest.fail):
+        with hold_lock(tmp_path, "audit", 0, pytest.fail):
             assert json.loads((tmp_path / LOCK_NAME).read_text())["pid"] == os.getpid()
     assert json.loads((tmp_path / LOCK_NAME).read_text()) == {}
 
@@ -92,7 +92,7 @@ def test_without_locks_it_is_told_and_goes_on(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(fcntl, "flock", refused)
     told: list[str] = []
-    with one_writer(tmp_path, "audit", 0, told.append):
+    with hold_lock(tmp_path, "audit", 0, told.append):
         pass
     assert len(told) == 1
     assert "no locks on this file system" in told[0]
@@ -102,6 +102,6 @@ def test_a_lake_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / LOCK_NAME).mkdir()  # permissions mean nothing to root
     with (
         pytest.raises(InputError, match=r"no file can be written there .*; .*--lake"),
-        one_writer(tmp_path, "audit", 0, pytest.fail),
+        hold_lock(tmp_path, "audit", 0, pytest.fail),
     ):
         pytest.fail("it is held")

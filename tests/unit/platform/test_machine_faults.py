@@ -13,7 +13,7 @@ import pytest
 
 from highwater.pipelines.base import limits
 from highwater.pipelines.base.errors import EnvironmentProblem, HighwaterError, InputError
-from highwater.pipelines.storage.machine_faults import limit_fault, machine_fault, machine_faults, task_error
+from highwater.pipelines.storage.machine_faults import find_fault, find_task_error, limit_fault, translate_faults
 
 LAKE, SCRATCH = Path("/data/lake"), Path("/data/scratch")
 
@@ -52,7 +52,7 @@ def _java(cause: str) -> Py4JJavaError:
     ],
 )
 def test_a_full_disk_is_named(error: Exception, folder: Path) -> None:
-    problem = machine_fault(error, LAKE, [SCRATCH])
+    problem = find_fault(error, LAKE, [SCRATCH])
     assert problem is not None
     assert str(problem).startswith(f"{folder}: no space left on its disk")
     assert "make room" in problem.remedy
@@ -61,7 +61,7 @@ def test_a_full_disk_is_named(error: Exception, folder: Path) -> None:
 
 def test_without_a_path_the_fullest_is_named(tmp_path: Path) -> None:
     """The folder that is not there has no room to tell of."""
-    problem = machine_fault(_java("java.io.IOException: No space left on device"), LAKE, [tmp_path])
+    problem = find_fault(_java("java.io.IOException: No space left on device"), LAKE, [tmp_path])
     assert problem is not None
     assert str(problem).startswith(f"{tmp_path}: no space left on its disk (")
 
@@ -76,13 +76,13 @@ def test_without_a_path_the_fullest_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_a_lake_that_cannot_be_written(cause: str) -> None:
-    problem = machine_fault(_java(cause), LAKE, [SCRATCH])
+    problem = find_fault(_java(cause), LAKE, [SCRATCH])
     assert problem is not None
     assert str(problem).startswith("/data/lake: cannot be written (")
 
 
 def test_what_is_forbidden_elsewhere_is_no_fault_of_the_lake() -> None:
-    assert machine_fault(_java("java.io.FileNotFoundException: /data/lakes/x (Permission denied)"), LAKE, []) is None
+    assert find_fault(_java("java.io.FileNotFoundException: /data/lakes/x (Permission denied)"), LAKE, []) is None
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_what_is_forbidden_elsewhere_is_no_fault_of_the_lake() -> None:
     ],
 )
 def test_memory_and_a_jvm_that_is_gone(error: Exception, word: str) -> None:
-    assert word in str(machine_fault(error, LAKE, [SCRATCH]))
+    assert word in str(find_fault(error, LAKE, [SCRATCH]))
 
 
 def test_the_first_of_a_chain_counts_though_stopping_failed_too() -> None:
@@ -110,7 +110,7 @@ def test_the_first_of_a_chain_counts_though_stopping_failed_too() -> None:
         finally:
             raise Py4JNetworkError("Answer from Java side is empty")
 
-    with pytest.raises(EnvironmentProblem, match="no space left"), machine_faults(LAKE, [SCRATCH]):
+    with pytest.raises(EnvironmentProblem, match="no space left"), translate_faults(LAKE, [SCRATCH]):
         saved_and_stopped()
 
 
@@ -132,25 +132,25 @@ Traceback (most recent call last):
 def test_what_a_task_raised_for_the_user_is_what_the_run_ends_with(wrapped: Callable[[str], Exception]) -> None:
     told = InputError("/data/lake/silver/isr_changes/part-0.parquet", "is missing", "restore it")
     raised = f"{type(told).__module__}.{type(told).__name__}: {told}"
-    with pytest.raises(HighwaterError) as ended, machine_faults(LAKE, []):
+    with pytest.raises(HighwaterError) as ended, translate_faults(LAKE, []):
         raise wrapped(TRACEBACK.format(raised=raised))
     assert (str(ended.value), ended.value.exit_code) == (str(told), told.exit_code)
-    assert task_error(wrapped(TRACEBACK.format(raised=f"builtins.ValueError: {told}"))) is None
+    assert find_task_error(wrapped(TRACEBACK.format(raised=f"builtins.ValueError: {told}"))) is None
 
 
 @pytest.mark.parametrize("kind", ["NO_HINT", "CANNOT_READ_FILE_FOOTER", "FILE_NOT_EXIST"])
 def test_a_data_file_that_spark_cannot_read_is_named(kind: str) -> None:
     file = "/data/lake/quality/quarantined_files/part-0.parquet"
     said = f"[FAILED_READ_FILE.{kind}] Encountered error while reading file file://{file}.  SQLSTATE: KD001"
-    problem = task_error(Captured("Job aborted.", f"org.apache.spark.SparkException: {said}"))
+    problem = find_task_error(Captured("Job aborted.", f"org.apache.spark.SparkException: {said}"))
     assert isinstance(problem, InputError)
     assert problem.file == file
 
 
 def test_all_else_stays_what_it_is() -> None:
-    with pytest.raises(KeyError), machine_faults(LAKE, [SCRATCH]):
+    with pytest.raises(KeyError), translate_faults(LAKE, [SCRATCH]):
         raise KeyError("a defect")
-    with pytest.raises(InputError), machine_faults(LAKE, [SCRATCH]):
+    with pytest.raises(InputError), translate_faults(LAKE, [SCRATCH]):
         raise InputError("x", "No space left on device", "told already")
 
 
@@ -172,7 +172,7 @@ def test_a_limit_of_the_system_is_named_with_its_value(
     error: Exception, option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("highwater.pipelines.base.limits.resource.getrlimit", lambda _: (65_536 * 1024, 65_536 * 1024))
-    for problem in (machine_fault(error, LAKE, [SCRATCH]), limit_fault(error)):
+    for problem in (find_fault(error, LAKE, [SCRATCH]), limit_fault(error)):
         assert problem is not None
         assert f"ulimit {option}: " in str(problem)
         assert f"raise ulimit {option}" in problem.remedy
@@ -183,8 +183,8 @@ def test_a_limit_of_the_system_is_named_with_its_value(
 
 
 def test_a_disk_with_room_that_takes_no_more_lacks_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("highwater.pipelines.storage.machine_faults._free_bytes", lambda _: 62_734 << 20)
-    told = str(machine_fault(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/data/lake/x"), LAKE, []))
+    monkeypatch.setattr("highwater.pipelines.storage.machine_faults._measure_free_bytes", lambda _: 62_734 << 20)
+    told = str(find_fault(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/data/lake/x"), LAKE, []))
     assert told.startswith("/data/lake: no space left on its disk (62734 MB free: it holds no more files, or a quota")
 
 

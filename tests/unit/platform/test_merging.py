@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.lake.row_parts import but_for_keys
+from highwater.pipelines.lake.row_parts import leave_out_keys
 from highwater.schemas.table import INTS, STRING, TIMESTAMP, TableSpec, column
 
 SPEC = TableSpec(
@@ -47,7 +47,7 @@ def by_key(rows: pa.Table) -> dict[Any, Any]:
 def test_rows_are_as_in_a_dictionary(old: Any, new: Any, hour: int) -> None:
     since = BEGUN + timedelta(hours=hour) if hour < 4 else None
     looked_at = {key for key, value in old.items() if since is None or value[0] >= since}
-    stays = but_for_keys(table(new).select(SPEC.keys), None if since is None else "time", since)
+    stays = leave_out_keys(table(new).select(SPEC.keys), None if since is None else "time", since)
     left = [batch.filter(stays.of(batch)) for batch in table(old).to_batches(max_chunksize=2)]
     expected = {key: value for key, value in old.items() if key not in looked_at or key not in new}
     assert by_key(pa.Table.from_batches(left, SPEC.arrow_schema)) == expected

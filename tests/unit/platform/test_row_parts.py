@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from highwater.pipelines.lake.parquet import read_files
-from highwater.pipelines.lake.row_parts import Wanted, part_of
+from highwater.pipelines.lake.row_parts import Wanted, split_rows
 from highwater.pipelines.lake.tables import create_table
 from highwater.schemas.table import LONG, TIMESTAMP, TableSpec, column
 
@@ -48,7 +48,7 @@ def test_what_is_not_searched_stays(
 
     searched = pc.field("time") >= pa.scalar(at(since), pa.timestamp("us", "UTC"))
     rows = Wanted(SPEC.column_names, wanted)
-    part, oracle = (part_of(folder, SPEC, paths, rows, where) for where in (searched, None))
+    part, oracle = (split_rows(folder, SPEC, paths, rows, where) for where in (searched, None))
     assert (part.whole, part.mixed, part.rows_left_out) == (oracle.whole, oracle.mixed, oracle.rows_left_out)
     read = [
         read_files(SPEC, [folder / file.path for file in which.written], SPEC.column_names) for which in (part, oracle)

@@ -10,7 +10,7 @@ from highwater.pipelines.base import java
 from highwater.pipelines.base.config import load_config
 from highwater.pipelines.base.errors import EnvironmentProblem
 from highwater.pipelines.base.jars import JARS_VARIABLE
-from highwater.pipelines.spark.jvm_stderr import filtered_stderr
+from highwater.pipelines.spark.jvm_stderr import filter_stderr
 from highwater.pipelines.spark.session import build_session
 from highwater.pipelines.spark.session_settings import local_cores
 
@@ -46,7 +46,7 @@ def test_without_jars_there_is_one_clear_error(tmp_path: object, monkeypatch: py
 
 def test_what_the_jvm_says_of_itself_is_kept_back_and_all_else_handed_on(capfd: pytest.CaptureFixture[str]) -> None:
     said = "WARNING: Using incubator modules: jdk.incubator.vector\n15:33:21 spark WARN X: disk is full\nlast\n"
-    with filtered_stderr() as stderr:
+    with filter_stderr() as stderr:
         subprocess.run(["printf", "%s", said], stdout=stderr, check=True)
     pump = next((thread for thread in threading.enumerate() if thread.name == "jvm-stderr"), None)
     if pump is not None:

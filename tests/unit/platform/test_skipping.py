@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from highwater.pipelines.lake.delta_commits import append
 from highwater.pipelines.lake.delta_log import LiveFile, read_log
-from highwater.pipelines.lake.skipping import files_within
-from highwater.pipelines.lake.table_files import rows_table, write_rows
+from highwater.pipelines.lake.skipping import select_files
+from highwater.pipelines.lake.table_files import build_table, write_rows
 from highwater.pipelines.lake.tables import create_table
 from highwater.schemas.table import INT, LONG, STRING, TIMESTAMP, TableSpec, column
 
@@ -58,7 +58,7 @@ conditions = st.builds(
 def stored(folder: Path, *files: list[Row]) -> list[LiveFile]:
     """Files with the statistics that the lake's own writer gives them, as their table's log tells them."""
     create_table(folder, SPEC)
-    added = [file for rows in files for file in write_rows(folder, SPEC, rows_table(SPEC, rows))]
+    added = [file for rows in files for file in write_rows(folder, SPEC, build_table(SPEC, rows))]
     append(folder, added, "batch")
     told = {file.path: file for file in read_log(folder).files}
     return [told[file.path] for file in added]
@@ -68,9 +68,9 @@ def stored(folder: Path, *files: list[Row]) -> list[LiveFile]:
 def test_no_file_with_a_row_is_left_out(files: list[list[Row]], where: pc.Expression):
     with tempfile.TemporaryDirectory() as folder:
         there = stored(Path(folder), *files)
-    needed = {file.path for file in files_within(SPEC.arrow_schema, there, where)}
+    needed = {file.path for file in select_files(SPEC.arrow_schema, there, where)}
     for file, of_file in zip(there, files, strict=True):
-        if rows_table(SPEC, of_file).filter(where).num_rows:
+        if build_table(SPEC, of_file).filter(where).num_rows:
             assert file.path in needed
 
 
@@ -79,7 +79,7 @@ def test_files_of_other_times_and_brokers_are_left_out(tmp_path: Path):
     there = stored(tmp_path, *hours)
 
     def numbers(where: pc.Expression | None) -> list[int]:
-        return [there.index(file) for file in files_within(SPEC.arrow_schema, there, where)]
+        return [there.index(file) for file in select_files(SPEC.arrow_schema, there, where)]
 
     assert numbers(pc.field("time") >= MOMENT + timedelta(hours=4)) == [4, 5]
     assert numbers((pc.field("broker_id") == 1) & (pc.field("time") < MOMENT + timedelta(hours=2.5))) == [1]
@@ -90,4 +90,4 @@ def test_files_of_other_times_and_brokers_are_left_out(tmp_path: Path):
 
 def test_a_file_without_statistics_is_always_read():
     bare = [LiveFile("part-0", 1, None), LiveFile("part-1", 1, 1)]
-    assert files_within(SPEC.arrow_schema, bare, pc.field("time") >= MOMENT) == bare
+    assert select_files(SPEC.arrow_schema, bare, pc.field("time") >= MOMENT) == bare

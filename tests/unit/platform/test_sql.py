@@ -14,11 +14,11 @@ from highwater.jobs.exit_codes import ExitCode
 from highwater.jobs.tables import show_tables
 from highwater.pipelines.base.answers import format_csv
 from highwater.pipelines.base.console import RichConsole
-from highwater.schemas.views import VIEWS, views_over
+from highwater.schemas.views import VIEWS, list_views
 
 LAKE = Path(__file__).resolve().parents[3] / "tests" / "data" / "lake"
 TABLES = [f"{path.parent.name}.{path.name}" for path in LAKE.glob("*/*")]
-THERE = views_over(TABLES)
+THERE = list_views(TABLES)
 LOST = 'select topic, "partition", offset_start from lost_ranges order by topic'
 
 

@@ -12,14 +12,14 @@ import pytest
 from deltalake import DeltaTable
 
 from highwater.pipelines.lake import delta_commits
-from highwater.pipelines.lake.commits import stamps_of
+from highwater.pipelines.lake.commits import read_stamps
 from highwater.pipelines.lake.delta_log import read_log
 from highwater.pipelines.lake.table_files import (
     ADDED_SCHEMA,
     ConstraintBroken,
+    build_table,
     check,
-    files_writer,
-    rows_table,
+    make_files_writer,
     write_rows,
 )
 from highwater.pipelines.lake.tables import create_table
@@ -46,7 +46,7 @@ MOMENT = datetime(2026, 11, 20, 15, 33, 21, 101_999, tzinfo=UTC)
 
 
 def rows(*values: tuple[Any, ...]) -> pa.Table:
-    return rows_table(SPEC, values)
+    return build_table(SPEC, values)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_what_is_appended_is_read_by_another_reader(folder: Path):
     version = delta_commits.append(folder, write_rows(folder, SPEC, rows(("orders", 1, None, None, []))), "second")
     assert version == 2
     assert [row["isr"] for row in stored(folder)] == [[1, 2], []]
-    assert next(stamps_of(folder)) == (2, "second")
+    assert next(read_stamps(folder)) == (2, "second")
     assert read_log(folder).rows == 2
 
 
@@ -74,7 +74,7 @@ def test_what_is_replaced_is_gone(folder: Path):
     assert [row["partition"] for row in stored(folder)] == [5]
     assert delta_commits.replace(folder, [], "empty") == 3
     assert stored(folder) == []
-    assert next(stamps_of(folder)) == (3, "empty")
+    assert next(read_stamps(folder)) == (3, "empty")
 
 
 def test_a_long_log_gets_checkpoints_that_keep_what_the_table_is(folder: Path):
@@ -134,7 +134,7 @@ def test_tasks_write_the_tables_of_their_blobs(folder: Path):
         return pa.RecordBatch.from_pylist([{"table": "visits", "rows": sink.getvalue().to_pybytes()}])
 
     root = folder.parent.parent
-    (added,) = files_writer(root, {"visits": SPEC})(iter([blob(1), blob(2)]))
+    (added,) = make_files_writer(root, {"visits": SPEC})(iter([blob(1), blob(2)]))
     assert added.schema == ADDED_SCHEMA
     assert added.column("row_count").to_pylist() == [2]
-    assert list(files_writer(root, {"visits": SPEC})(iter([]))) == []
+    assert list(make_files_writer(root, {"visits": SPEC})(iter([]))) == []

@@ -23,16 +23,16 @@ from highwater.pipelines.base.answers import format_columns, format_csv, format_
 from highwater.pipelines.base.console import RichConsole
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.base.plain import byte_size
-from highwater.pipelines.lake.commits import commits_back, stamps_of
+from highwater.pipelines.lake.commits import read_commits, read_stamps
 from highwater.pipelines.lake.contents import find_tables
-from highwater.pipelines.lake.delta_log import opened, read_log, table_version, type_name
-from highwater.pipelines.lake.duckdb_views import duckdb_script
-from highwater.pipelines.lake.table_docs import tables_markdown
+from highwater.pipelines.lake.delta_log import find_version, format_type, open_table, read_log
+from highwater.pipelines.lake.duckdb_views import build_duckdb_script
+from highwater.pipelines.lake.table_docs import build_tables_markdown
 from highwater.pipelines.lake.tables import create_table
 from highwater.pipelines.upkeep.maintenance import RETENTION_HOURS_MIN, SMALL_BYTES, SMALL_FILES_MIN, examine
 from highwater.schemas import bronze, gold
 from highwater.schemas.catalog import TABLES
-from highwater.schemas.views import VIEWS, table_alias
+from highwater.schemas.views import VIEWS, make_alias
 from tests.console import CaptureConsole
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -64,7 +64,7 @@ def test_a_table_is_what_its_commits_add_up_to(lake: Path) -> None:
     _commit(runs, 1, _add("a%20b.parquet"), _add("c.parquet", 4), userMetadata="run-1")
     removed = {"remove": {"path": "c.parquet", "deletionTimestamp": 5, "dataChange": True}}
     _commit(runs, 2, removed, _add("d.parquet", 5), operation="OPTIMIZE")
-    log, (last, *_) = read_log(runs), commits_back(runs)
+    log, (last, *_) = read_log(runs), read_commits(runs)
     assert (log.version, log.rows, log.size_bytes, last.time_ms, last.stamp) == (2, 8, 200, CREATED_MS + 2, None)
     assert [file.path for file in log.files] == ["a b.parquet", "d.parquet"]
     assert not log.is_clustered
@@ -105,10 +105,10 @@ def test_the_list_is_narrow_where_stamps_are_long(lake: Path) -> None:
 def test_a_checkpoint_stands_for_the_commits_before_it(lake: Path) -> None:
     runs = lake / "gold" / "runs"
     _commit(runs, 1, _add("a.parquet", 7))
-    opened(runs).create_checkpoint()
+    open_table(runs).create_checkpoint()
     (runs / "_delta_log" / f"{0:020}.json").unlink()
     _commit(runs, 2, _add("b.parquet", 1), userMetadata="run-2")
-    assert (read_log(runs).rows, read_log(runs).version, [*stamps_of(runs)]) == (8, 2, [(2, "run-2")])
+    assert (read_log(runs).rows, read_log(runs).version, [*read_stamps(runs)]) == (8, 2, [(2, "run-2")])
     _commit(runs, 4)
     with pytest.raises(InputError, match=r"cannot be read .*restore it, or remove the table"):
         read_log(runs)
@@ -117,7 +117,7 @@ def test_a_checkpoint_stands_for_the_commits_before_it(lake: Path) -> None:
 def test_what_is_no_table_is_told(lake: Path, tmp_path: Path) -> None:
     (lake / "gold" / "empty" / "_delta_log").mkdir(parents=True)
     assert list(find_tables(lake)) == ["bronze.log_files", "gold.runs"]
-    assert table_version(tmp_path) is None
+    assert find_version(tmp_path) is None
     with pytest.raises(InputError, match="is not a Delta table"):
         read_log(tmp_path)
     with pytest.raises(InputError, match="holds no table or view absent; see `highwater tables`"):
@@ -143,17 +143,17 @@ def test_columns_are_those_of_the_table(lake: Path) -> None:
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.full_name)
 def test_types_are_named_as_spark_does(table: Any) -> None:
     for column in table.columns:
-        assert type_name(json.loads(column.dataType.json())) == column.dataType.simpleString()
+        assert format_type(json.loads(column.dataType.json())) == column.dataType.simpleString()
 
 
 def test_the_document_is_what_the_declarations_say() -> None:
-    assert (ROOT / "docs" / "tables.md").read_text(encoding="utf-8") == tables_markdown(TABLES, VIEWS), (
+    assert (ROOT / "docs" / "tables.md").read_text(encoding="utf-8") == build_tables_markdown(TABLES, VIEWS), (
         "run `highwater tables --markdown > docs/tables.md`"
     )
 
 
 def test_the_document_has_every_column_in_rows_of_four_cells() -> None:
-    lines = tables_markdown(TABLES, VIEWS).splitlines()
+    lines = build_tables_markdown(TABLES, VIEWS).splitlines()
     for table in TABLES:
         start = lines.index(f"## {table.full_name}")
         end = next((at for at in range(start + 1, len(lines)) if lines[at].startswith("## ")), len(lines))
@@ -164,7 +164,7 @@ def test_the_document_has_every_column_in_rows_of_four_cells() -> None:
 
 
 def test_views_have_names_of_their_own_and_say_what_they_read() -> None:
-    aliases = {table_alias(table.full_name) for table in TABLES}
+    aliases = {make_alias(table.full_name) for table in TABLES}
     names = [view.name for view in VIEWS]
     assert len(names) == len(set(names))
     assert not aliases & set(names)
@@ -174,12 +174,12 @@ def test_views_have_names_of_their_own_and_say_what_they_read() -> None:
 def test_the_script_for_duckdb_reads_tables_and_quotes_their_folders(tmp_path: Path) -> None:
     lake = tmp_path / "it's"
     tables = {"gold.violations": lake / "gold" / "violations"}
-    script = duckdb_script(tables)
+    script = build_duckdb_script(tables)
     assert f"delta_scan('{str(lake.resolve()).replace(chr(39), chr(39) * 2)}/gold/violations')" in script
     assert "VIEW lost_ranges AS" in script
     assert "VIEW findings AS" not in script  # it needs gold.evidence, too
-    assert "delta_scan" not in duckdb_script(None)
-    assert all(f"VIEW {view.name} AS" in duckdb_script(None) for view in VIEWS)
+    assert "delta_scan" not in build_duckdb_script(None)
+    assert all(f"VIEW {view.name} AS" in build_duckdb_script(None) for view in VIEWS)
 
 
 def test_an_answer_reads_the_same_in_every_form() -> None:

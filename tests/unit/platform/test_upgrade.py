@@ -19,12 +19,12 @@ from highwater.pipelines.base.fingerprint import TABLES as MADE_ANEW
 from highwater.pipelines.base.fingerprint import code_version
 from highwater.pipelines.kafka.seals import StoredRun
 from highwater.pipelines.lake import program as lake_program
-from highwater.pipelines.lake.commits import stamps_of
-from highwater.pipelines.lake.delta_commits import append, no_fence
-from highwater.pipelines.lake.delta_log import read_log, table_version
+from highwater.pipelines.lake.commits import read_stamps
+from highwater.pipelines.lake.delta_commits import allow_commits, append
+from highwater.pipelines.lake.delta_log import find_version, read_log
 from highwater.pipelines.lake.parquet import read_files
 from highwater.pipelines.lake.stored_tables import StoredTables
-from highwater.pipelines.lake.table_files import rows_table, write_rows
+from highwater.pipelines.lake.table_files import build_table, write_rows
 from highwater.pipelines.lake.tables import create_table
 from highwater.pipelines.replay.runs import runs_of
 from highwater.pipelines.upkeep import upgrade
@@ -55,7 +55,7 @@ def make(root: Path, spec: TableSpec, rows: Sequence[tuple[Any, ...]] = (), stam
     folder = root / spec.layer / spec.name
     create_table(folder, spec)
     if rows:
-        append(folder, write_rows(folder, spec, rows_table(spec, rows)), stamp)
+        append(folder, write_rows(folder, spec, build_table(spec, rows)), stamp)
     return folder
 
 
@@ -69,10 +69,10 @@ def older_lake(root: Path, *older: TableSpec) -> None:
     told = {"topic": "t", "topic_id": "i", "odd": "o"}
     rest = tuple(told.get(field.name) for field in topics.columns[len(TOPIC) :])
     folder = root / "silver" / "topics"
-    append(folder, write_rows(folder, topics, rows_table(topics, [(*TOPIC, *rest)])), "batch grammar")
+    append(folder, write_rows(folder, topics, build_table(topics, [(*TOPIC, *rest)])), "batch grammar")
     folder = root / "gold" / "runs"
     runs = specs[RUNS.full_name]
-    append(folder, write_rows(folder, runs, rows_table(runs, [RUN[: len(runs.columns)]])), "r")
+    append(folder, write_rows(folder, runs, build_table(runs, [RUN[: len(runs.columns)]])), "r")
     folder, ledger = root / "state" / "runs", specs[LEDGER.full_name]
     ran = {
         "run_number": 3,
@@ -82,7 +82,7 @@ def older_lake(root: Path, *older: TableSpec) -> None:
         "folds_run": 3,
         "file_ids": [],
     }
-    append(folder, write_rows(folder, ledger, rows_table(ledger, [tuple(map(ran.get, ledger.column_names))])), "r")
+    append(folder, write_rows(folder, ledger, build_table(ledger, [tuple(map(ran.get, ledger.column_names))])), "r")
 
 
 def rows_of(root: Path, spec: TableSpec) -> list[dict[str, Any]]:
@@ -92,7 +92,7 @@ def rows_of(root: Path, spec: TableSpec) -> list[dict[str, Any]]:
 
 
 def last_stamp(root: Path, spec: TableSpec) -> str | None:
-    return next((stamp for _, stamp in stamps_of(root / spec.layer / spec.name)), None)
+    return next((stamp for _, stamp in read_stamps(root / spec.layer / spec.name)), None)
 
 
 def last_run(root: Path) -> StoredRun:
@@ -106,8 +106,8 @@ def without_last(spec: TableSpec) -> TableSpec:
 def test_a_lake_of_this_version_is_left_alone(tmp_path: Path) -> None:
     for spec in TABLES:
         make(tmp_path, spec)
-    assert upgrade.planned(tmp_path) == upgrade.upgrade(tmp_path, no_fence) == []
-    assert {table_version(tmp_path / spec.layer / spec.name) for spec in TABLES} == {0}
+    assert upgrade.plan_upgrade(tmp_path) == upgrade.upgrade(tmp_path, allow_commits) == []
+    assert {find_version(tmp_path / spec.layer / spec.name) for spec in TABLES} == {0}
 
 
 def test_a_lake_says_which_version_made_it(tmp_path: Path) -> None:
@@ -119,27 +119,27 @@ def test_a_lake_says_which_version_made_it(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_tables_is_left_alone(tmp_path: Path) -> None:
-    assert upgrade.upgrade(tmp_path / "lake", no_fence) == []
+    assert upgrade.upgrade(tmp_path / "lake", allow_commits) == []
     assert list(tmp_path.iterdir()) == []
 
 
 def test_columns_are_added_and_tables_made_and_rows_stay(tmp_path: Path) -> None:
     assert TOPICS.columns[-1].nullable or LEDGER.columns[-1].nullable
     older_lake(tmp_path, without_last(LEDGER))
-    done = upgrade.upgrade(tmp_path, no_fence)
+    done = upgrade.upgrade(tmp_path, allow_commits)
     assert "state.runs: columns added: silver_versions" in done
     assert len(done) == len(TABLES) - 5 + 1
-    assert all(table_version(tmp_path / spec.layer / spec.name) is not None for spec in TABLES)
+    assert all(find_version(tmp_path / spec.layer / spec.name) is not None for spec in TABLES)
     assert [row["topic"] for row in rows_of(tmp_path, TOPICS)] == ["t"]
     assert last_stamp(tmp_path, TOPICS) == "batch grammar", "its rows are of the same grammars as before"
     assert last_run(tmp_path).run_id == "r", "the next run goes on from the last one"
     assert [f"{row['table_name']}: {row['change']}" for row in rows_of(tmp_path, UPGRADES)] == done
-    assert upgrade.upgrade(tmp_path, no_fence) == []
+    assert upgrade.upgrade(tmp_path, allow_commits) == []
 
 
 def test_other_readers_see_the_new_columns(tmp_path: Path) -> None:
     folder = make(tmp_path, of_older(LOG_FILES, *(field for field in LOG_FILES.columns if field.name != "mode")))
-    upgrade.upgrade(tmp_path, no_fence)
+    upgrade.upgrade(tmp_path, allow_commits)
     assert [field.name for field in DeltaTable(str(folder)).schema().fields] == list(LOG_FILES.column_names)
 
 
@@ -154,7 +154,7 @@ def clustered(folder: Path) -> None:
     commit.write_text("".join(json.dumps(action) + "\n" for action in [*actions, {"domainMetadata": domain}]))
 
 
-VERBS = [upgrade.planned, upgrade.require_up_to_date, partial(upgrade.upgrade, fence=no_fence)]
+VERBS = [upgrade.plan_upgrade, upgrade.require_up_to_date, partial(upgrade.upgrade, fence=allow_commits)]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -175,24 +175,24 @@ def test_a_lake_of_0_5_or_older_has_to_be_rebuilt(tmp_path: Path, verb: Callable
 def test_a_table_that_nothing_can_be_made_from_is_refused(tmp_path: Path) -> None:
     make(tmp_path, without_last(LOG_FILES))
     with pytest.raises(SchemaMismatch, match=r"bronze\.log_files \(columns run_id\)"):
-        upgrade.upgrade(tmp_path, no_fence)
+        upgrade.upgrade(tmp_path, allow_commits)
 
 
 def test_constraints_that_rows_may_break_are_not_set(tmp_path: Path) -> None:
     older_lake(tmp_path, replace(RUNS, checks={}), replace(TOPICS, checks={}))
-    before = table_version(tmp_path / "silver" / "topics")
+    before = find_version(tmp_path / "silver" / "topics")
     with pytest.MonkeyPatch.context() as patch:
         stricter = replace(RUNS, checks={"many": "files > 1"})
         patch.setattr(upgrade, "TABLES", tuple(stricter if spec is RUNS else spec for spec in TABLES))
         with pytest.raises(SchemaMismatch, match=r"gold\.runs"):
-            upgrade.upgrade(tmp_path, no_fence)
-    assert table_version(tmp_path / "silver" / "topics") == before
+            upgrade.upgrade(tmp_path, allow_commits)
+    assert find_version(tmp_path / "silver" / "topics") == before
     assert not (tmp_path / "state" / "upgrades").exists(), "nothing was begun"
 
 
 def test_silver_that_differs_is_emptied_for_the_next_parse(tmp_path: Path) -> None:
     older_lake(tmp_path, of_older(TOPICS, *TOPICS.columns, column("odd", STRING, "Odd")))
-    done = upgrade.upgrade(tmp_path, no_fence)
+    done = upgrade.upgrade(tmp_path, allow_commits)
     assert next(line for line in done if line.startswith("silver.topics: parsed again from bronze, since it differs"))
     assert rows_of(tmp_path, TOPICS) == []
     assert last_stamp(tmp_path, TOPICS) == upgrade.EMPTIED
@@ -237,8 +237,8 @@ def test_cut_off_anywhere_the_next_run_goes_on(tmp_path: Path, commits: int) -> 
         patch.setattr(upgrade, "datetime", _Clock)
         with pytest.raises(Cut):
             upgrade.upgrade(tmp_path, fence)
-        upgrade.upgrade(tmp_path, no_fence)
-    assert upgrade.planned(tmp_path) == []
+        upgrade.upgrade(tmp_path, allow_commits)
+    assert upgrade.plan_upgrade(tmp_path) == []
     assert last_stamp(tmp_path, TOPICS) == upgrade.EMPTIED
     assert last_run(tmp_path) == StoredRun(4, "", MADE_ANEW)
     assert {row["table_name"] for row in rows_of(tmp_path, UPGRADES)} >= {"silver.topics", "gold.isr_timeline"}
@@ -249,7 +249,7 @@ class _Clock:
 
 
 @pytest.mark.parametrize(("wrote", "refused"), [("99.0", True), ("0.5.1.dev0", False), (code_version(), False)])
-@pytest.mark.parametrize("verb", [upgrade.planned, upgrade.require_up_to_date, lake_program.require_known_version])
+@pytest.mark.parametrize("verb", [upgrade.plan_upgrade, upgrade.require_up_to_date, lake_program.require_known_version])
 def test_a_lake_of_a_newer_version_is_refused(
     tmp_path: Path, wrote: str, refused: bool, verb: Callable[[Path], object]
 ):
@@ -271,15 +271,15 @@ def test_a_lake_that_does_not_say_which_version_wrote_it_is_refused(tmp_path: Pa
     file.parent.mkdir()
     file.write_text(content)
     with pytest.raises(InputError, match=r"program\.json.* remove it"):
-        upgrade.upgrade(tmp_path, no_fence)
+        upgrade.upgrade(tmp_path, allow_commits)
     file.unlink()
-    upgrade.upgrade(tmp_path, no_fence)
+    upgrade.upgrade(tmp_path, allow_commits)
 
 
 def test_who_only_reads_says_what_brings_a_lake_up(tmp_path: Path) -> None:
     older_lake(tmp_path, without_last(LEDGER))
     with pytest.raises(InputError, match=r"other columns in state\.runs; run `highwater replay`"):
         upgrade.require_up_to_date(tmp_path)
-    upgrade.upgrade(tmp_path, no_fence)
+    upgrade.upgrade(tmp_path, allow_commits)
     upgrade.require_up_to_date(tmp_path)
     upgrade.require_up_to_date(tmp_path / "no lake")

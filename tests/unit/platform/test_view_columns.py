@@ -24,7 +24,7 @@ def columns(view: ViewSpec) -> dict[str, str]:
     for spec in TABLES:
         if spec.full_name in view.reads:
             reader.show(spec.full_name, spec.arrow_schema.empty_table())
-    return dict(reader.view_columns(view))
+    return dict(reader.list_view_columns(view))
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)

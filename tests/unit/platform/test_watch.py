@@ -19,7 +19,7 @@ from highwater.jobs.options import ALERT_FORMATS
 from highwater.jobs.watch import BEGUN, Recipients
 from highwater.pipelines.base.config import load_config
 from highwater.pipelines.base.errors import EnvironmentProblem, InputError
-from highwater.pipelines.metrics.live import GAUGES, dashboard, exposition
+from highwater.pipelines.metrics.live import GAUGES, build_dashboard, format_exposition
 from highwater.pipelines.report.model import Incident, Report
 from tests.console import CaptureConsole
 from tests.unit.report.sample import report as sample_report
@@ -214,10 +214,10 @@ def test_metrics_are_read_by_prometheus_and_each_has_a_panel(monkeypatch: pytest
     ]
     assert open_major == [1.0]
     assert sum(sample.value for sample in families["highwater_verdict"].samples) == 1
-    drawn = {panel["targets"][0]["expr"].split()[0] for panel in json.loads(dashboard())["panels"]}
+    drawn = {panel["targets"][0]["expr"].split()[0] for panel in json.loads(build_dashboard())["panels"]}
     assert {gauge.name for gauge in GAUGES} < drawn
     assert set(families) - drawn == {"highwater_round_timestamp_seconds"}
-    text = exposition(_report(), 1.0, 2.0)
+    text = format_exposition(_report(), 1.0, 2.0)
     assert text.endswith("# EOF\n")
 
 

@@ -17,7 +17,7 @@ from highwater.pipelines.quality.ledger import (
     LOGS,
     IngestedDataFile,
     IngestedLogFile,
-    ledgers,
+    build_ledgers,
 )
 from highwater.pipelines.quality.measure import Measured
 
@@ -30,7 +30,7 @@ COUNTS = Measured("silver.line_counts", "f", 3, first_us=1_000, last_us=9_000, l
 
 def made(ledger: str, measured: Sequence[Measured], slack_us: int = 0, **given: Any) -> pa.Table:
     logs, data, earlier = (given.get(name, []) for name in ("logs", "data", "earlier"))
-    return ledgers(logs, data, earlier, measured, slack_us, given.get("shares", {}))[ledger]
+    return build_ledgers(logs, data, earlier, measured, slack_us, given.get("shares", {}))[ledger]
 
 
 def broken(ledger: str, rows: pa.Table) -> list[str]:

@@ -8,7 +8,7 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from highwater.pipelines.quality.measure import Measured, as_batch, from_text, measure
+from highwater.pipelines.quality.measure import Measured, measure, pack_measures, parse_measure
 from highwater.pipelines.quality.suites import SUITES
 from highwater.schemas import bronze, silver
 from highwater.schemas.silver import data_dir
@@ -105,4 +105,4 @@ def test_files_are_told_apart_and_rows_are_shown() -> None:
     shown = orjson.loads(bad.shown["bronze.log_lines.level:known_value"])
     assert shown[0] == {"file_id": "g", "line_no": None, "byte_offset": 1, "level": "LOUD"}
     assert len(shown) == 3
-    assert [from_text(text) for text in as_batch([good, bad]).column("measured").to_pylist()] == [good, bad]
+    assert [parse_measure(text) for text in pack_measures([good, bad]).column("measured").to_pylist()] == [good, bad]

@@ -8,10 +8,10 @@ import pytest
 
 from highwater.pipelines.base.config import load_config
 from highwater.pipelines.base.errors import ConfigError
-from highwater.pipelines.quality.document import suites_markdown
+from highwater.pipelines.quality.document import build_suites_markdown
 from highwater.pipelines.quality.expectation import NOT_NULL, UNIQUE, Expectation
 from highwater.pipelines.quality.ledger import LEDGERS
-from highwater.pipelines.quality.suites import ASKED, EXPECTATIONS, SUITES, chosen, require_expectations
+from highwater.pipelines.quality.suites import ASKED, EXPECTATIONS, SUITES, choose_severities, require_expectations
 from highwater.schemas.silver import ISR_CHANGES
 from highwater.schemas.table import TableSpec
 
@@ -60,7 +60,9 @@ def test_an_expectation_names_columns_that_there_are(item: Expectation) -> None:
 def test_the_configuration_changes_what_an_expectation_counts_as() -> None:
     suite = SUITES[ISR_CHANGES.full_name]
     changed, gone = "silver.isr_changes.change:known_value", "silver.isr_changes.partition:at_least"
-    severities = {item.expectation_id: severity for item, severity in chosen(suite, {changed: "warning", gone: "off"})}
+    severities = {
+        item.expectation_id: severity for item, severity in choose_severities(suite, {changed: "warning", gone: "off"})
+    }
     assert severities[changed] == "warning"
     assert gone not in severities
     assert len(severities) == len(suite) - 1
@@ -74,6 +76,6 @@ def test_a_setting_of_an_expectation_that_there_is_not_is_an_error(tmp_path: Pat
 
 
 def test_the_document_is_made_from_the_suites() -> None:
-    assert (ROOT / "docs" / "quality.md").read_text(encoding="utf-8") == suites_markdown(), (
+    assert (ROOT / "docs" / "quality.md").read_text(encoding="utf-8") == build_suites_markdown(), (
         "run `highwater quality --markdown > docs/quality.md`"
     )

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.redact.known_names import pseudonyms
+from highwater.pipelines.redact.known_names import build_pseudonyms
 from highwater.pipelines.redact.text import Redactor
-from highwater.pipelines.redact.values import redacted, redacted_table
+from highwater.pipelines.redact.values import redact_report, redact_table
 from highwater.pipelines.report.bundle import write_bundle
 from highwater.schemas.gold import REQUEST_PHASES
 from highwater.schemas.silver import BROKER_CONFIGS, FETCH_REQUESTS, REQUESTS
@@ -114,7 +114,7 @@ NAMES = {
 
 
 def test_names_are_known_from_lists_settings_and_principals(lake: Lake) -> None:
-    known = pseudonyms(lake, KEY).known
+    known = build_pseudonyms(lake, KEY).known
     assert {name for name in known if name != "x"} == NAMES
     kinds = {name: known[name].rsplit("-", 1)[0] for name in NAMES - {CLUSTER}}
     assert kinds["invoices"] == kinds["refunds"] == kinds["archive"] == "topic"
@@ -123,15 +123,15 @@ def test_names_are_known_from_lists_settings_and_principals(lake: Lake) -> None:
 
 
 def test_a_bundle_is_whole_and_has_no_name(lake: Lake, tmp_path: Path) -> None:
-    redactor = Redactor(pseudonyms(lake, KEY))
+    redactor = Redactor(build_pseudonyms(lake, KEY))
     for number in (1, 2):
         write_bundle(
-            redacted(sample.audited(), redactor),
+            redact_report(sample.audited(), redactor),
             lake,
             tmp_path / f"{number}.zip",
             at(500),
             at(2000),
-            partial(redacted_table, redactor=redactor),
+            partial(redact_table, redactor=redactor),
         )
     assert (tmp_path / "1.zip").read_bytes() == (tmp_path / "2.zip").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1.zip", "2.zip", "lake"]

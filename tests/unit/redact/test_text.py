@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from highwater.pipelines.redact import pseudonyms as kinds
 from highwater.pipelines.redact.pseudonyms import Pseudonyms
-from highwater.pipelines.redact.text import CUT_CHARS, Redactor, vocabulary, words_of
+from highwater.pipelines.redact.text import CUT_CHARS, Redactor, collect_words, read_vocabulary
 
 KEY = b"0123456789abcdef"
 
@@ -245,6 +245,6 @@ def test_ids_keep_their_form() -> None:
 
 
 def test_the_vocabulary_is_of_the_codes_words_not_of_its_examples() -> None:
-    assert {"Truncating", "leader", "partition", "acks", "totalTimeMs", "baseOffset", "Shrinking"} <= vocabulary()
-    assert not {"orders", "clicks", "payments", "alice", "billing", "customers"} & vocabulary()
-    assert words_of('"""orders"""\ndef f():\n    """payments"""\n    return "leader epoch"') == {"leader", "epoch"}
+    assert {"Truncating", "leader", "partition", "acks", "totalTimeMs", "baseOffset", "Shrinking"} <= read_vocabulary()
+    assert not {"orders", "clicks", "payments", "alice", "billing", "customers"} & read_vocabulary()
+    assert collect_words('"""orders"""\ndef f():\n    """payments"""\n    return "leader epoch"') == {"leader", "epoch"}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from highwater.pipelines.redact import pseudonyms as kinds
 from highwater.pipelines.redact.pseudonyms import Pseudonyms
 from highwater.pipelines.redact.text import Redactor
-from highwater.pipelines.redact.values import NAMES, redacted, redacted_table
+from highwater.pipelines.redact.values import NAMES, redact_report, redact_table
 from highwater.pipelines.report.bundle import BUNDLED
 from highwater.pipelines.report.collect_detail import rules_said
 from highwater.pipelines.report.model import Report
@@ -41,7 +41,7 @@ def spellings(name: str) -> set[str]:
 
 @pytest.mark.parametrize("name", NAMES_TO_HIDE, ids=range(len(NAMES_TO_HIDE)))
 def test_no_format_of_a_report_has_the_name(name: str) -> None:
-    report = redacted(sample_detail.hostile(name), redactor(name))
+    report = redact_report(sample_detail.hostile(name), redactor(name))
     contents = {file: content.decode("utf-8") for file, content in render_files(report).items()}
     contents |= {form: render(report) for form, render in PRINTED.items()}
     whole = sample_detail.hostile(name)
@@ -63,7 +63,7 @@ def numbers(value: object) -> list[object]:
 
 def test_all_figures_stay() -> None:
     report = sample_detail.detailed(sample.audited())
-    shown = redacted(report, redactor("orders", "producer-1"))
+    shown = redact_report(report, redactor("orders", "producer-1"))
     assert report.detail is not None
     assert shown.detail is not None
     for before, after in ((report, shown), (report.detail, shown.detail)):
@@ -77,7 +77,7 @@ def test_all_figures_stay() -> None:
 def test_what_the_rules_say_stays() -> None:
     rules = rules_said()
     report = sample.report().model_copy(update={"detail": sample_detail.detail(rules=rules)})
-    shown = redacted(report, redactor("leader", "offset"))
+    shown = redact_report(report, redactor("leader", "offset"))
     assert shown.detail is not None
     assert shown.detail.rules == rules
 
@@ -85,7 +85,7 @@ def test_what_the_rules_say_stays() -> None:
 def test_the_same_name_is_called_the_same_everywhere() -> None:
     made = redactor("orders")
     topic = made.pseudonyms.known["orders"]
-    report: Report = redacted(sample_detail.detailed(sample.audited()), made)
+    report: Report = redact_report(sample_detail.detailed(sample.audited()), made)
     assert report.violations[0].topic == report.operations.produce.worst[0].topic == topic
     assert report.detail is not None
     assert topic in report.model_dump_json() + report.detail.model_dump_json()
@@ -97,7 +97,7 @@ def test_every_text_of_a_bundled_table_is_seen_to() -> None:
     made = redactor("invoices")
     for spec in BUNDLED:
         table = pa.Table.from_pylist([_filled(spec.arrow_schema, "invoices-3 of alice")], spec.arrow_schema)
-        shown = str(redacted_table(table, made).to_pylist())
+        shown = str(redact_table(table, made).to_pylist())
         assert "invoices" not in shown, spec.full_name
         assert "alice" not in shown, spec.full_name
 
@@ -165,14 +165,14 @@ def test_a_table_keeps_its_shape(rows: list[dict[str, object]], skipped: int) ->
         }
         for row in rows[skipped:]
     ]
-    shown = redacted_table(pa.Table.from_pylist(rows, SCHEMA).slice(skipped), made)
+    shown = redact_table(pa.Table.from_pylist(rows, SCHEMA).slice(skipped), made)
     assert shown.to_pylist() == expected
     assert shown.schema.names == SCHEMA.names
 
 
 def test_bytes_are_refused() -> None:
     with pytest.raises(TypeError, match="bytes"):
-        redacted_table(pa.table({"state": pa.array([b"x"])}), redactor("a"))
+        redact_table(pa.table({"state": pa.array([b"x"])}), redactor("a"))
 
 
 def test_names_have_kinds_that_there_are() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater.pipelines.lake.bounds import _DISORDER_US, Bounds
-from highwater.pipelines.lake.delta_table import table_properties
+from highwater.pipelines.lake.delta_table import build_properties
 from highwater.schemas import bronze, silver
 from highwater.schemas.table import TableSpec
 
@@ -52,7 +52,7 @@ def test_a_broker_without_an_instant_does_not_unbound_the_others():
     ],
 )
 def test_delta_keeps_the_bounds_of_the_times_that_are_asked_for(spec: TableSpec, times: set[str]):
-    kept = table_properties(spec)["delta.dataSkippingStatsColumns"]
+    kept = build_properties(spec)["delta.dataSkippingStatsColumns"]
     assert {f"`{time}`" for time in times} <= set(kept.split(","))
 
 
@@ -73,7 +73,7 @@ def test_rows_at_or_after_the_instant_of_their_broker(
         bound = instants.get((cluster_id, -1 if broker_id is None else broker_id))
         if bound is None or time_us is None or time_us >= bound:
             expected.append((cluster_id, broker_id, time_us))
-    found = Bounds(instants).of_rows(batch, batch.column("time_us"))
+    found = Bounds(instants).filter_rows(batch, batch.column("time_us"))
     assert [tuple(row.values()) for row in found.to_pylist()] == expected
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from highwater.pipelines.base.blobs import unpack
-from highwater.pipelines.lake.parquet import columns_schema
+from highwater.pipelines.lake.parquet import select_schema
 from highwater.pipelines.replay.judge import Tolerances
 from highwater.pipelines.replay.late import (
     BROKER,
@@ -63,7 +63,7 @@ def request(broker_id: int | None, came: float, left: float) -> Row:
 
 
 def table(spec: TableSpec, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist(list(rows), columns_schema(spec, spec.column_names))
+    return pa.RecordBatch.from_pylist(list(rows), select_schema(spec, spec.column_names))
 
 
 def settled(unsettled: Sequence[Row], requests: Sequence[Row] = (), fetches: Sequence[Row] = ()) -> dict[str, Row]:

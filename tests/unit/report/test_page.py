@@ -34,7 +34,7 @@ from highwater.pipelines.report.page.render import (
 from highwater.pipelines.report.render_markdown import render_markdown
 from highwater.pipelines.report.summary import summary_text
 from highwater.schemas.clocks import CLOCK_BOUNDS
-from highwater.schemas.views import table_alias
+from highwater.schemas.views import make_alias
 from tests.unit.report import hostile, sample, sample_detail
 
 JIRA = "https://issues.apache.org/jira/browse/"
@@ -124,7 +124,7 @@ def test_the_policy_names_the_one_script_and_the_one_style_sheet_by_their_hashes
 
 
 def test_statements_on_the_page_name_tables_as_sql_does() -> None:
-    assert f"from {table_alias(CLOCK_BOUNDS.full_name)} order by" in SOURCES["logs.js"]
+    assert f"from {make_alias(CLOCK_BOUNDS.full_name)} order by" in SOURCES["logs.js"]
 
 
 def test_nothing_comes_from_outside() -> None:

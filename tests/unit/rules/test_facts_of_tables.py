@@ -11,7 +11,7 @@ import pyarrow as pa
 from highwater.pipelines.cluster.premises import Premises
 from highwater.pipelines.kafka.context import Contexts
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.parquet import columns_schema
+from highwater.pipelines.lake.parquet import select_schema
 from highwater.pipelines.lake.readings import Reading
 from highwater.pipelines.rules.facts import files, history, traffic
 from highwater.pipelines.rules.facts.columns import FACT_TYPES, KEY, TYPES
@@ -31,7 +31,7 @@ PREMISES = Premises(Contexts(versions={("c", 1): "0.10.2.2"}))
 def batch(spec: TableSpec, *rows: Mapping[str, Any]) -> pa.RecordBatch:
     """Rows of a table; columns that they lack are null, instants are microseconds."""
     there = [{name: value for name, value in {**PLACE, **row}.items() if name in spec.column_names} for row in rows]
-    return pa.RecordBatch.from_pylist(there, columns_schema(spec, spec.column_names))
+    return pa.RecordBatch.from_pylist(there, select_schema(spec, spec.column_names))
 
 
 def facts(rows: pa.RecordBatch) -> list[Fact]:
@@ -50,7 +50,7 @@ def test_each_reading_has_the_columns_that_it_needs(tmp_path: Path):
     assert len(there) == 15
     for spec, columns, rows_of, *_ in there:
         assert len(set(columns)) == len(columns)
-        made = list(rows_of(pa.RecordBatch.from_pylist([], columns_schema(spec, columns))))
+        made = list(rows_of(pa.RecordBatch.from_pylist([], select_schema(spec, columns))))
         assert made
         assert all(rows.schema.names == list(TYPES) for rows in made)
 

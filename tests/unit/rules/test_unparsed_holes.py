@@ -6,7 +6,7 @@ import duckdb
 import pyarrow as pa
 
 from highwater.pipelines.lake.reader import LakeReader
-from highwater.pipelines.lake.table_files import rows_table
+from highwater.pipelines.lake.table_files import build_table
 from highwater.pipelines.rules import holes_stage
 from highwater.pipelines.rules.holes import Hole
 from highwater.schemas import gold, silver
@@ -73,4 +73,4 @@ def test_a_hole_takes_one_record_from_coverage_at_least() -> None:
         (-1, "missing", 1),
         (1, "missing", 7),
     ]
-    assert rows_table(gold.HOLES, [holes_stage._row(hole) for hole in holes]).num_rows == 3
+    assert build_table(gold.HOLES, [holes_stage._row(hole) for hole in holes]).num_rows == 3

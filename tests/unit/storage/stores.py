@@ -26,6 +26,6 @@ def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         yield tmp_path
         return
     memory = MemoryStore()
-    monkeypatch.setattr(objects, "_client", lambda scheme, container: memory)
+    monkeypatch.setattr(objects, "_open_client", lambda scheme, container: memory)
     # Of its own: commits are remembered by their URI.
     yield Uri("s3a", f"bucket-{uuid4()}", "some folder")

@@ -8,7 +8,7 @@ import pytest
 
 from highwater.pipelines.base.errors import EnvironmentProblem
 from highwater.pipelines.base.jars import JARS_VARIABLE
-from highwater.pipelines.storage.connectors import connector_jars, store_settings
+from highwater.pipelines.storage.connectors import find_connector_jars, store_settings
 from highwater.pipelines.storage.place import Uri
 
 S3 = Uri("s3a", "bucket", "lake")
@@ -23,15 +23,15 @@ def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_a_path_needs_nothing() -> None:
-    assert connector_jars(Path("lake"), {}) == ()
-    assert connector_jars(None, {}) == ()
+    assert find_connector_jars(Path("lake"), {}) == ()
+    assert find_connector_jars(None, {}) == ()
     assert store_settings(Path("lake")) == {}
 
 
 @pytest.mark.parametrize(("place", "remedy"), [(S3, "doctor --fetch"), (Uri("gs", "bucket"), "gcs-connector")])
 def test_jars_that_are_not_there(place: Uri, remedy: str) -> None:
     with pytest.raises(EnvironmentProblem, match=remedy):
-        connector_jars(place, {})
+        find_connector_jars(place, {})
 
 
 @pytest.mark.parametrize("name", ["hadoop-aws-3.5.0.jar", "org.apache.hadoop_hadoop-aws-3.5.0.jar"])
@@ -39,12 +39,12 @@ def test_jars_that_were_fetched(name: str, tmp_path: Path) -> None:
     (tmp_path / "s3").mkdir()
     for jar in (name, "s3-2.35.4.jar"):
         (tmp_path / "s3" / jar).write_bytes(b"")
-    assert {jar.name for jar in connector_jars(S3, {})} == {name, "s3-2.35.4.jar"}
+    assert {jar.name for jar in find_connector_jars(S3, {})} == {name, "s3-2.35.4.jar"}
 
 
 def test_jars_that_the_configuration_names() -> None:
     named = {"spark.jars.packages": "com.google.cloud.bigdataoss:gcs-connector:hadoop3-2.2.26"}
-    assert connector_jars(Uri("gs", "bucket"), named) == ()
+    assert find_connector_jars(Uri("gs", "bucket"), named) == ()
 
 
 def test_s3a_is_told_what_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:

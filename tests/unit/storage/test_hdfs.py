@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from highwater.pipelines.storage.connectors import connector_jars, hadoop_conf_dir
+from highwater.pipelines.storage.connectors import find_connector_jars, locate_hadoop_conf
 from highwater.pipelines.storage.hdfs import HDFS
 from highwater.pipelines.storage.place import Uri
 from highwater.pipelines.storage.store import store_of
@@ -39,7 +39,7 @@ STACK = r"\n\tat org.apache.hadoop.hdfs.server.namenode.FSDirectory.resolvePath(
     ],
 )
 def test_a_failure_is_told_in_one_line(error: Exception, number: int, words: str) -> None:
-    with pytest.raises(OSError, match=re.escape(words)) as caught, HDFS.as_os_errors(LOG):
+    with pytest.raises(OSError, match=re.escape(words)) as caught, HDFS.translate_errors(LOG):
         raise error
     assert (caught.value.errno, caught.value.filename) == (number, "hdfs://name:8020/logs/a")
     assert "\tat" not in str(caught.value)
@@ -49,15 +49,15 @@ def test_a_failure_is_told_in_one_line(error: Exception, number: int, words: str
 @pytest.mark.parametrize("place", [LOG, Uri("hdfs", "", "lake")])
 def test_spark_needs_no_jars(place: Uri) -> None:
     assert store_of(place) is HDFS
-    assert connector_jars(place, {}) == ()
+    assert find_connector_jars(place, {}) == ()
 
 
 def test_the_jvm_is_told_where_the_configuration_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("HADOOP_CONF_DIR", "HADOOP_HOME"):
         monkeypatch.delenv(name, raising=False)
-    assert hadoop_conf_dir(LOG) is None
+    assert locate_hadoop_conf(LOG) is None
     monkeypatch.setenv("HADOOP_HOME", str(tmp_path))
-    assert hadoop_conf_dir(LOG) == str(tmp_path / "etc" / "hadoop")
-    assert hadoop_conf_dir(tmp_path) is None
+    assert locate_hadoop_conf(LOG) == str(tmp_path / "etc" / "hadoop")
+    assert locate_hadoop_conf(tmp_path) is None
     monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
-    assert hadoop_conf_dir(LOG) is None
+    assert locate_hadoop_conf(LOG) is None

@@ -13,10 +13,10 @@ from highwater.pipelines.bronze.profile import stored_sha256
 from highwater.pipelines.data_dir.discover import discover_data
 from highwater.pipelines.lake import delta_commits
 from highwater.pipelines.lake.contents import find_tables
-from highwater.pipelines.lake.delta_log import read_log, table_version
-from highwater.pipelines.lake.parquet import Stored, pieces_of, read_files, read_pieces
-from highwater.pipelines.lake.table_files import rows_table, write_rows
-from highwater.pipelines.lake.tables import create_table, make_anew, make_lake
+from highwater.pipelines.lake.delta_log import find_version, read_log
+from highwater.pipelines.lake.parquet import Stored, read_files, read_pieces, split_file
+from highwater.pipelines.lake.table_files import build_table, write_rows
+from highwater.pipelines.lake.tables import create_table, make_empty, make_lake
 from highwater.pipelines.storage.place import Place, Uri, relative
 from highwater.pipelines.storage.store import store_of
 from highwater.schemas.table import LONG, STRING, TableSpec, column, required
@@ -36,7 +36,7 @@ SPEC = TableSpec(
 def put(root: Place, *offsets: int, commit: Callable[..., int] = delta_commits.append, **how: object) -> int:  # noqa: F811
     folder = root / SPEC.layer / SPEC.name
     return commit(
-        folder, write_rows(folder, SPEC, rows_table(SPEC, [("t", offset) for offset in offsets])), None, **how
+        folder, write_rows(folder, SPEC, build_table(SPEC, [("t", offset) for offset in offsets])), None, **how
     )
 
 
@@ -52,7 +52,7 @@ def test_what_is_committed_is_read(root: Place) -> None:  # noqa: F811
     create_table(folder, SPEC)
     create_table(folder, SPEC)
     assert find_tables(root) == {"gold.samples": folder}
-    assert table_version(folder) == 0
+    assert find_version(folder) == 0
     assert [put(root, 1, 2), put(root, 3)] == [1, 2]
     assert offsets(root) == [1, 2, 3]
     assert put(root, 7, commit=delta_commits.replace) == 3
@@ -62,7 +62,7 @@ def test_what_is_committed_is_read(root: Place) -> None:  # noqa: F811
     assert sum(name.endswith(".parquet") for name in store.names(folder)) == 3
     (file,) = read_log(folder).files
     assert store.size_bytes(folder / file.path) == file.size_bytes
-    (piece,) = pieces_of(Stored(folder / file.path, file.size_bytes))
+    (piece,) = split_file(Stored(folder / file.path, file.size_bytes))
     assert [batch.to_pylist() for batch in read_pieces(SPEC, piece, ("offset",))] == [[{"offset": 7}]]
 
 
@@ -83,7 +83,7 @@ def test_no_commit_is_written_over(root: Place) -> None:  # noqa: F811
     with pytest.raises(LakeError, match="was written by another process"):
         put(root, 3, commit=delta_commits.replace, fence=rival)
     with pytest.raises(LakeError, match="version 3 was written by another process"):
-        make_anew(folder, SPEC, "because", rival, None)
+        make_empty(folder, SPEC, "because", rival, None)
     # What only adds does not mind.
     put(root, 4, fence=rival)
     assert offsets(root) == [1, 2, 2, 2, 4]
@@ -98,7 +98,7 @@ def test_nothing_is_committed_behind_a_fence(root: Place) -> None:  # noqa: F811
 
     with pytest.raises(LeaseLost):
         put(root, 1, fence=closed)
-    assert table_version(root / SPEC.layer / SPEC.name) == 0
+    assert find_version(root / SPEC.layer / SPEC.name) == 0
 
 
 def test_logs_are_found_and_read(root: Place) -> None:  # noqa: F811

@@ -15,7 +15,7 @@ import pytest
 
 from highwater.pipelines.base.errors import InputError, LakeBusy, LeaseLost
 from highwater.pipelines.lake import writer as lake_lease
-from highwater.pipelines.lake.writer import Lease, LeaseTerm, leased, newest_term
+from highwater.pipelines.lake.writer import Lease, LeaseTerm, hold_lease, read_newest_term
 from highwater.pipelines.storage.place import Place
 from highwater.pipelines.storage.store import store_of
 from tests.unit.storage.stores import root  # noqa: F401
@@ -27,7 +27,7 @@ from pathlib import Path
 from highwater.pipelines.lake import writer as lake_lease
 from highwater.pipelines.base.errors import LeaseLost
 lake_lease.SKEW_S = 0.2
-with lake_lease.leased(Path(sys.argv[1]), "replay", 2, 0, print) as fence:
+with lake_lease.hold_lease(Path(sys.argv[1]), "replay", 2, 0, print) as fence:
     print("held", flush=True)
     for line in sys.stdin:
         try:
@@ -69,13 +69,16 @@ def asked(process: subprocess.Popen[str]) -> str:
 
 def test_one_after_the_other(root: Place) -> None:  # noqa: F811
     for number in (1, 3):
-        with leased(root, "audit", 60, 0, pytest.fail) as fence:
+        with hold_lease(root, "audit", 60, 0, pytest.fail) as fence:
             fence()
-            term = newest_term(root)
+            term = read_newest_term(root)
             assert term is not None
             assert term.number == number
             assert f"highwater audit, process {os.getpid()} on " in term.holder
-            with pytest.raises(LakeBusy, match=f"process {os.getpid()}"), leased(root, "replay", 60, 0, pytest.fail):
+            with (
+                pytest.raises(LakeBusy, match=f"process {os.getpid()}"),
+                hold_lease(root, "replay", 60, 0, pytest.fail),
+            ):
                 pytest.fail("two hold it")
             fence()
 
@@ -84,7 +87,7 @@ def test_it_is_renewed_for_as_long_as_it_is_held(tmp_path: Path) -> None:
     with held_elsewhere(tmp_path) as other:
         time.sleep(3)
         assert asked(other) == "may write"
-        with pytest.raises(LakeBusy, match=f"process {other.pid}"), leased(tmp_path, "audit", 2, 0, pytest.fail):
+        with pytest.raises(LakeBusy, match=f"process {other.pid}"), hold_lease(tmp_path, "audit", 2, 0, pytest.fail):
             pytest.fail("two hold it")
 
 
@@ -93,9 +96,9 @@ def test_a_killed_holder_is_waited_for_until_its_time_is_over(tmp_path: Path) ->
     with held_elsewhere(tmp_path) as other:
         other.kill()
         other.wait()
-        with pytest.raises(LakeBusy), leased(tmp_path, "audit", 2, 0, pytest.fail):
+        with pytest.raises(LakeBusy), hold_lease(tmp_path, "audit", 2, 0, pytest.fail):
             pytest.fail("its time is not over")
-        with leased(tmp_path, "audit", 2, 20, told.append) as fence:
+        with hold_lease(tmp_path, "audit", 2, 20, told.append) as fence:
             fence()
     assert [f"process {other.pid} on " in line for line in told] == [True]
 
@@ -106,7 +109,7 @@ def test_a_holder_that_was_stopped_for_longer_than_its_lease_writes_nothing(tmp_
         assert asked(other) == "may write"
         other.send_signal(signal.SIGSTOP)
         if taken:
-            with leased(tmp_path, "audit", 2, 20, len) as fence:
+            with hold_lease(tmp_path, "audit", 2, 20, len) as fence:
                 fence()
                 other.send_signal(signal.SIGCONT)
                 assert "is not written any more" in asked(other)
@@ -116,16 +119,16 @@ def test_a_holder_that_was_stopped_for_longer_than_its_lease_writes_nothing(tmp_
             other.send_signal(signal.SIGCONT)
             time.sleep(1)  # it would renew it by now
             assert "slept for longer than its lease" in asked(other)
-        before = newest_term(tmp_path)
+        before = read_newest_term(tmp_path)
         assert "is not written any more" in asked(other)
-        assert newest_term(tmp_path) == before
+        assert read_newest_term(tmp_path) == before
 
 
 def test_a_number_that_was_removed_and_put_again_is_no_lease(root: Place, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     monkeypatch.setattr(lake_lease, "_LEASES_MAX", 1)
     slow, quick = Lease(root, "slow", 60), Lease(root, "quick", 60)
     store_of(root).make_folder(root / "_highwater" / "lease")
-    seen = [None, *[newest_term] * 9]
+    seen = [None, *[read_newest_term] * 9]
 
     def newest(lake: Place) -> LeaseTerm | None:
         ask = seen.pop(0)
@@ -135,8 +138,8 @@ def test_a_number_that_was_removed_and_put_again_is_no_lease(root: Place, monkey
     quick.give_back()
     assert store_of(root).names(root / "_highwater" / "lease") == [f"{2:020}.json"]
     # It looked before the other one came, and slept since.
-    monkeypatch.setattr(lake_lease, "newest_term", newest)
-    assert slow.take() == newest_term(root)
+    monkeypatch.setattr(lake_lease, "read_newest_term", newest)
+    assert slow.take() == read_newest_term(root)
     with pytest.raises(LeaseLost, match="another run"):
         slow.fence()
 
@@ -154,5 +157,8 @@ def test_a_fence_asks_for_time_to_commit(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_lake_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "lake").write_bytes(b"")
-    with pytest.raises(InputError, match="cannot be written"), leased(tmp_path / "lake", "audit", 4, 0, pytest.fail):
+    with (
+        pytest.raises(InputError, match="cannot be written"),
+        hold_lease(tmp_path / "lake", "audit", 4, 0, pytest.fail),
+    ):
         pytest.fail("it is a file")

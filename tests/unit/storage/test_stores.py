@@ -52,7 +52,7 @@ def test_the_first_to_create_a_file_keeps_it(root: Place) -> None:  # noqa: F811
 
 def test_an_answer_that_was_lost_is_no_rival(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     memory = obstore.store.MemoryStore()
-    monkeypatch.setattr(objects, "_client", lambda scheme, container: memory)
+    monkeypatch.setattr(objects, "_open_client", lambda scheme, container: memory)
     file = Uri("s3a", "bucket", "1.json")
     assert objects.OBJECTS.create(file, b"mine")
     # The library sends the request again where it got no answer to the first one, which had arrived.
@@ -84,7 +84,7 @@ def test_a_file_is_read_in_pieces_and_sought_in(root: Place, monkeypatch: pytest
 
 def test_an_object_that_is_replaced_while_it_is_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = obstore.store.MemoryStore()
-    monkeypatch.setattr(objects, "_client", lambda scheme, container: memory)
+    monkeypatch.setattr(objects, "_open_client", lambda scheme, container: memory)
     monkeypatch.setattr(remote, "_READ_AHEAD_BYTES", 4)
     uri = Uri("s3a", "bucket", "server.log")
     objects.OBJECTS.replace(uri, b"old lines")
@@ -119,7 +119,7 @@ def test_a_store_that_fails_is_told_in_one_line(
     def fail(*_: object, **__: object) -> None:
         raise error("it is\nso\n\nDebug source:\nnobody reads this")
 
-    monkeypatch.setattr(objects, "_client", lambda scheme, container: None)
+    monkeypatch.setattr(objects, "_open_client", lambda scheme, container: None)
     monkeypatch.setattr(obstore, "get", fail)
     with pytest.raises(OSError, match="it is so") as caught:
         objects.OBJECTS.read(Uri("gs", "bucket", "x"))
@@ -137,22 +137,27 @@ def test_parquet_goes_to_a_store_and_back(
     monkeypatch.setattr(remote, "_WHOLE_BYTES_MAX", whole_bytes_max)
     rows = pa.table({"number": range(10_000)})
     store, file = store_of(root), root / "rows.parquet"
-    sink = store.arrow_sink(file)
+    sink = store.open_arrow_sink(file)
     with pq.ParquetWriter(sink, rows.schema) as writer:
         writer.write_table(rows, row_group_size=1_000)
     if not isinstance(sink, str):
         assert not store.is_file(file), "it is whole, or not there"
         sink.close()
-    assert pq.read_table(store.arrow_source(file)).equals(rows)
-    assert pq.ParquetFile(store.arrow_source(file)).read_row_group(3)["number"].to_pylist() == list(range(3_000, 4_000))
+    assert pq.read_table(store.open_arrow_source(file)).equals(rows)
+    assert pq.ParquetFile(store.open_arrow_source(file)).read_row_group(3)["number"].to_pylist() == list(
+        range(3_000, 4_000)
+    )
 
 
 def test_an_s3_compatible_server_is_found_by_the_usual_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
         monkeypatch.delenv(name, raising=False)
-    assert objects.client_settings("s3a") == {}
+    assert objects.build_client_settings("s3a") == {}
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9000")
-    assert objects.client_settings("s3a") == {"aws_endpoint_url": "http://127.0.0.1:9000", "aws_allow_http": "true"}
-    assert objects.client_settings("gs") == {}
+    assert objects.build_client_settings("s3a") == {
+        "aws_endpoint_url": "http://127.0.0.1:9000",
+        "aws_allow_http": "true",
+    }
+    assert objects.build_client_settings("gs") == {}
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "https://minio.example")
-    assert objects.client_settings("s3a") == {"aws_endpoint_url": "https://minio.example"}
+    assert objects.build_client_settings("s3a") == {"aws_endpoint_url": "https://minio.example"}

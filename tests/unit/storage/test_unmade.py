@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from highwater.pipelines.lake.contents import removed_if_unread
+from highwater.pipelines.lake.contents import remove_if_unread
 from highwater.pipelines.lake.lake import Lake
-from highwater.pipelines.lake.lock import LOCK_NAME, one_writer
-from highwater.pipelines.storage.unmade import unmade
+from highwater.pipelines.lake.lock import LOCK_NAME, hold_lock
+from highwater.pipelines.storage.unmade import undo_folders
 from highwater.schemas.catalog import TABLES
 
 
@@ -21,7 +21,7 @@ class Failed(Exception):
 @pytest.mark.parametrize(("there", "stays"), [("", "."), ("a", "a"), ("a/b", "a/b")])
 def test_folders_that_were_made_and_are_empty(there: str, stays: str, tmp_path: Path) -> None:
     (tmp_path / there).mkdir(exist_ok=True, parents=True)
-    with suppress(Failed), unmade(tmp_path / "a" / "b"):
+    with suppress(Failed), undo_folders(tmp_path / "a" / "b"):
         (tmp_path / "a" / "b").mkdir(parents=True, exist_ok=True)
         raise Failed
     assert (tmp_path / stays).is_dir()
@@ -29,7 +29,7 @@ def test_folders_that_were_made_and_are_empty(there: str, stays: str, tmp_path: 
 
 
 def test_a_folder_that_has_something_in_it_stays(tmp_path: Path) -> None:
-    with suppress(Failed), unmade(tmp_path / "a"):
+    with suppress(Failed), undo_folders(tmp_path / "a"):
         (tmp_path / "a").mkdir()
         (tmp_path / "a" / "report.json").touch()
         raise Failed
@@ -37,7 +37,7 @@ def test_a_folder_that_has_something_in_it_stays(tmp_path: Path) -> None:
 
 
 def _fail(lake: Path) -> None:
-    with suppress(Failed), one_writer(lake, "audit", 0, print), removed_if_unread(lake):
+    with suppress(Failed), hold_lock(lake, "audit", 0, print), remove_if_unread(lake):
         Lake(None, lake).create(TABLES)
         raise Failed
 
@@ -64,7 +64,7 @@ def test_who_waited_for_a_lake_that_is_gone_locks_the_new_one(tmp_path: Path) ->
         first.close()
 
     first = ExitStack()
-    first.enter_context(one_writer(tmp_path, "audit", 0, print))
-    with one_writer(tmp_path, "parse", 5, tell):
+    first.enter_context(hold_lock(tmp_path, "audit", 0, print))
+    with hold_lock(tmp_path, "parse", 5, tell):
         assert '"parse"' in (tmp_path / LOCK_NAME).read_text()
     assert "is being written by highwater audit" in told[0]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from highwater.pipelines.base.errors import InputError, LeaseLost
-from highwater.pipelines.lake.delta_commits import no_fence
-from highwater.pipelines.lake.delta_log import read_log, table_version
+from highwater.pipelines.lake.delta_commits import allow_commits
+from highwater.pipelines.lake.delta_log import find_version, read_log
 from highwater.pipelines.lake.program import note_program, require_known_version
 from highwater.pipelines.storage.place import Place
 from highwater.pipelines.upkeep import upgrade
@@ -22,9 +22,9 @@ from tests.unit.storage.stores import disk as root  # noqa: F401
 
 def test_an_older_lake_is_brought_up(root: Any) -> None:  # noqa: F811
     upgrades.older_lake(root, upgrades.without_last(upgrades.LEDGER))
-    assert "state.runs: columns added: silver_versions" in upgrade.upgrade(root, no_fence)
-    assert all(table_version(root / spec.layer / spec.name) is not None for spec in TABLES)
-    assert upgrade.upgrade(root, no_fence) == []
+    assert "state.runs: columns added: silver_versions" in upgrade.upgrade(root, allow_commits)
+    assert all(find_version(root / spec.layer / spec.name) is not None for spec in TABLES)
+    assert upgrade.upgrade(root, allow_commits) == []
     upgrade.require_up_to_date(root)
 
 
@@ -49,4 +49,4 @@ def test_who_has_lost_the_lease_changes_nothing(root: Any) -> None:  # noqa: F81
     upgrades.older_lake(root, upgrades.without_last(upgrades.LEDGER))
     with pytest.raises(LeaseLost):
         upgrade.upgrade(root, lost)
-    assert upgrade.planned(root) != []
+    assert upgrade.plan_upgrade(root) != []

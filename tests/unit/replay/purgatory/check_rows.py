@@ -38,7 +38,7 @@ from highwater.pipelines.base.arrow_rows import (
 from highwater.pipelines.base.blobs import Batches
 from highwater.pipelines.kafka.context import History, find_value
 from highwater.schemas import silver
-from highwater.schemas.fields import Int, Long, spark_types
+from highwater.schemas.fields import Int, Long, map_spark_types
 from tests.log_tables import LogTables, file_row
 from tests.unit.replay.model.rules import rules_for
 from tests.unit.replay.purgatory import check_lines as c
@@ -68,7 +68,7 @@ class LogRow(NamedTuple):
     line: CheckLine  #: without its order, which the place gives
 
 
-ROW_TYPES: Final = spark_types(LogRow)
+ROW_TYPES: Final = map_spark_types(LogRow)
 SHAPE: Final = {**KEY_TYPES, "apart_us": "long", **ROW_TYPES}
 #: Order of the rows of a group: requests, then what stands apart, by time, then the others as in their log. No line
 #: gives two of them.
