@@ -1,10 +1,10 @@
-"""Hourly: audit what has arrived in a folder of rotated logs, report the hour, fail if a guarantee was broken in it.
+"""Hourly: audit new files in a folder of rotated logs, report the hour, fail if a guarantee was broken in it.
 
-Every verb works on the whole lake and is safe to repeat: a file whose content is known is not read again, and gold
-tables are those of all files. So a run may come late, twice, or out of order, and a file that comes late is in the
-tables after the next run. Only `report` and `gate` are about the data interval.
+Every verb works on the whole lake and is safe to repeat: a file with known content is not read again, and gold
+tables cover all files. So a run may start late, twice, or out of order; the next run includes files that came late.
+Only `report` and `gate` are about the data interval.
 
-Any interval of the past: `airflow backfill create --dag-id highwater_audit --from-date ... --to-date ...`.
+Any past interval: `airflow backfill create --dag-id highwater_audit --from-date ... --to-date ...`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from highwater_tasks import (
 
 #: Verdicts: the report of a broken guarantee has been written all the same. The gate judges.
 VERDICTS = (0, 1, 3)
-#: Files that could not be read are told by the gate, too.
+#: The gate reports files that could not be read.
 READ = (0, 3)
 
 #: What to do when a task has failed.

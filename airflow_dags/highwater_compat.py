@@ -7,7 +7,7 @@ try:
     from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
     def make_asset(name: str, uri: str, group: str) -> Asset:
-        """Return an asset by its name."""
+        """Return an asset, which Airflow 2 calls a dataset and identifies by its URI alone."""
         return Asset(name=name, uri=uri, group=group)
 
 except ImportError:  # Airflow 2.11

@@ -1,4 +1,4 @@
-"""What an asset event tells of a gold table, read off Delta's log with the standard library: no Spark, no highwater."""
+"""State of gold tables for asset events, read from Delta's log by the standard library: no Spark, no highwater."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _COMMIT = re.compile(r"(\d{20})\.json")
 
 
 class TableState(NamedTuple):
-    """A Delta table as it is now.
+    """Current state of a Delta table.
 
     Attributes:
-        version: its latest version; None if there is no table.
-        rows: its rows; None if the log no longer tells (older commits are in a Parquet checkpoint, and the latest one
-            has no checksum that lists all files).
-        run_id: the audit that wrote it last; None if none did.
+        version: its latest version; None if the table does not exist.
+        rows: its rows; None if the log does not show them (older commits are in a Parquet checkpoint, and the latest
+            one has no checksum that lists all files).
+        run_id: id of the last audit that wrote it; None for no audit.
     """
 
     version: int | None = None
@@ -54,7 +54,7 @@ class TableState(NamedTuple):
 
 
 def read_state(table: Path) -> TableState:
-    """State of the Delta table in a folder."""
+    """Return the state of the Delta table in a folder."""
     logged = {
         int(match[1]): path for path in (table / "_delta_log").glob("*.json") if (match := _COMMIT.fullmatch(path.name))
     }

@@ -1,7 +1,7 @@
-"""What OpenLineage is told of a task: which folders and tables it read and wrote, and what the audit says of topics.
+"""OpenLineage facets of a task: folders and tables that it read and wrote, and the audit's results by topic.
 
-Airflow's OpenLineage provider asks, and sends START, COMPLETE and FAIL; where it is not installed, or has no transport
-(``OPENLINEAGE_URL``, ``openlineage.yml``), no one asks and nothing is sent. Names follow OpenLineage's conventions.
+Airflow's OpenLineage provider calls this, and sends START, COMPLETE and FAIL. Without the provider or a transport
+(``OPENLINEAGE_URL``, ``openlineage.yml``) nothing is sent. Names follow OpenLineage's conventions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def place(path: str) -> tuple[str, str]:
 
 
 def list_tables(lake: str, layers: Iterable[str]) -> Iterator[tuple[str, Path]]:
-    """Name and folder of the tables that some layers of a local lake have now."""
+    """Yield name and folder of the current tables of some layers of a local lake."""
     for layer in layers:
         for log in sorted(Path(lake).glob(f"{layer}/*/_delta_log")):
             yield f"{layer}.{log.parent.name}", log.parent

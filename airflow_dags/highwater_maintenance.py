@@ -1,8 +1,8 @@
-"""Nightly: the end of old days of the lake (`highwater expire`, if `keep` says how many are kept), few files instead of
-many and the end of those that no one needs (`highwater maintain`), and the end of old reports.
+"""Nightly: drop old days (`highwater expire`, if `keep` is set), compact files and delete unneeded ones
+(`highwater maintain`), and delete old reports.
 
-What is removed is gone for time travel, and for whoever still reads it: hence a day at least. Delta's logs go back 30
-days, hence no more.
+Removed files end time travel, and running reads of them: hence a retention of at least a day. Delta's logs cover 30
+days, hence at most 30.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from airflow.providers.standard.operators.bash import BashOperator
 from highwater_compat import DAG, CronDataIntervalTimetable, Param
 from highwater_tasks import LAKE, REPORTS, SHARED, LakeOperator, build_command, make_number_param
 
-#: Only folders that `highwater_audit` names: other things may lie beside them.
+#: Deletes only folders named by `highwater_audit`; others in the same folder stay.
 _EXPIRE = """set -euo pipefail
 [ -d "$HIGHWATER_REPORTS" ] || exit 0
 find "$HIGHWATER_REPORTS" -mindepth 1 -maxdepth 1 -type d \

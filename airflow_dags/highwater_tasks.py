@@ -1,7 +1,7 @@
-"""What the DAGs share: the command that a task runs, its parameters, and the operator.
+"""Shared parts of the DAGs: the command of a task, its parameters, and the operator.
 
-Whoever deploys decides *how* highwater is started, by environment variables of the workers and the DAG processor;
-whoever triggers a run decides *what* it works on, by parameters. Parameters reach Bash as environment variables only,
+The deployment sets *how* highwater is started, by environment variables of the workers and the DAG processor. The
+person who triggers a run sets *what* it works on, by parameters. Parameters reach Bash as environment variables only,
 so no value is ever read as a command.
 
     HIGHWATER_COMMAND     the command; `highwater` unless set
@@ -202,7 +202,7 @@ class LakeOperator(BashOperator):
         return self._build_lineage(None)
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
-        """As on start, with what the report says of topics."""
+        """Return facets of a finished task, with the results of its report by topic."""
         return self._build_lineage(self.env.get(_REPORT_VARIABLE))
 
     def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
@@ -214,11 +214,11 @@ class LakeOperator(BashOperator):
         return build_lineage(self.reads, self.writes, self.env[_LAKE_VARIABLE], logs, report)
 
     def execute(self, context: Context) -> Any:
-        """Run the verb; its verdict and its worst finding are on XCom, and in the exception where it fails.
+        """Run the verb. Its verdict and worst finding go to XCom, and into the exception if it fails.
 
         Raises:
             AirflowFailException: it failed, and another try would fail as well.
-            AirflowSkipException: it passed, and its verdict or that of a task in `doubts` is inconclusive.
+            AirflowSkipException: it passed, and its verdict or the verdict of a task in `doubts` is inconclusive.
         """
         with TemporaryDirectory(prefix="highwater-") as scratch:
             file = Path(scratch, "said")

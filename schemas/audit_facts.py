@@ -19,7 +19,7 @@ ISR_CHANGE: Final = "isr_change"
 PARTITION_STATE: Final = "partition_state"
 #: A record of the KRaft controller's metadata log: exact, and in the order of its offsets.
 METADATA: Final = "metadata"
-#: A controller says that it elected a leader uncleanly: ``name`` says who asked for it, where a request tells.
+#: An unclean election, logged by the controller: ``name`` is who requested it, if logged.
 ELECTION: Final = "election"
 #: A replica truncated: ``name`` is the source (``silver.truncations``).
 TRUNCATION: Final = "truncation"
@@ -45,7 +45,7 @@ APPEND: Final = "append"
 READ: Final = "read"
 READ_COMMITTED: Final = "read_committed"
 READ_UNCOMMITTED: Final = "read_uncommitted"
-#: A consumer's read from the remote tier that was answered with records, beside reads that failed: ``name`` says
+#: A consumer's read from the remote tier that was answered with records, near failed reads: ``name`` says
 #: whether it is of the partition itself, or of another one that the same broker read about then.
 TIER_READ: Final = "tier_read"
 TIER_READ_OWN: Final = "own"
@@ -57,7 +57,7 @@ ANSWER: Final = "answer"
 #: A record batch of a segment: ``name`` says whether its checksum is right, ``error_code`` is its format (magic).
 BATCH: Final = "batch"
 
-#: No fact: what an earlier run left of the partition. ``detail`` is its state, ``isr`` are the brokers that tell of it.
+#: Not a fact: resume state of the partition. ``detail`` is the state, ``isr`` are the brokers that it is from.
 FROZEN: Final = "frozen"
 
 # How a fact is known that is not logged as it is (`Fact.derived`).
@@ -73,7 +73,7 @@ REPLAYED: Final = "replayed"
 #: ``detail`` of a metadata record whose leader recovers from an unclean election (KIP-704).
 RECOVERING: Final = "recovering"
 
-#: Time of what stands in a file that has none: after everything that has one.
+#: Time of entries of files without times: after all others.
 NO_TIME_US: Final = 1 << 60
 
 #: Facts of a partition come in this order.

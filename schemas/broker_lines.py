@@ -1,4 +1,4 @@
-"""Lines in which a broker tells of its control plane, as the fold of a broker takes them: plain tuples, no Spark."""
+"""Lines of a broker about its control plane, as plain tuples for the fold of a broker. No Spark."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from highwater.schemas.fields import Int, Long
 
-# Sources, in the order in which lines of one instant are told apart.
+# Sources, in the order of lines with equal times.
 #: A line of `LEADERSHIP` that says that the broker took up an epoch; comes once more, before all others.
 BEGUN: Final = "begun"
 #: ``silver.leader_and_isr``.

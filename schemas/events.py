@@ -16,7 +16,7 @@ ISR_UPDATE: Final = "isr_update"
 ISR_PROPOSAL: Final = "isr_proposal"
 #: Its log began a new segment.
 ROLL: Final = "roll"
-#: Its own log begins later: what lies before is read from the remote tier.
+#: Its local log begins later: earlier offsets are read from the remote tier.
 LOCAL_START: Final = "local_start"
 #: A read from the remote tier failed.
 TIER_FAILED: Final = "tier_failed"
@@ -26,7 +26,7 @@ REPLICATED: Final = "replicated"
 FETCH: Final = "fetch"
 #: An append on behalf of a request: a client's PRODUCE, a transaction marker, or a coordinator's record.
 PRODUCE: Final = "produce"
-# What its TRACE lines show, kept beside the prediction and never used for it, but for required offsets:
+# Facts of TRACE lines, compared with the prediction; only required offsets are used for it:
 INITIAL_STATUS: Final = "initial_status"
 PROGRESS: Final = "progress"
 
@@ -67,7 +67,7 @@ class Event(NamedTuple):
     replica_id: Int | None = None  #: the follower that fetches
     #: of the response's partition; for leader_end, with which error what waited was answered
     error_code: Int | None = None
-    request_id: str | None = None  #: identifies the request on this broker; the same in all its partitions
+    request_id: str | None = None  #: identifies the request on this broker; equal for all its partitions
     #: identifies an unbroken run of a follower's fetches: two fetches of one chain have every fetch between them in
     #: the log
     chain: str | None = None
@@ -77,7 +77,7 @@ class Event(NamedTuple):
     arrival_us: Long | None = None
     completed_us: Long | None = None
     #: previous_arrival_us, previous_dequeued_us, previous_handled_us, previous_completed_us, previous_sent_us: of the
-    #: fetch before this one in its chain: the one that carried out what lies below this one's offset
+    #: fetch before this one in its chain: the fetch that read the records below this offset
     previous_arrival_us: Long | None = None
     previous_dequeued_us: Long | None = None
     previous_handled_us: Long | None = None
@@ -104,5 +104,5 @@ class Event(NamedTuple):
 
 
 def parse_connection(chain: str | None) -> str:
-    """Of a chain, which also begins again where a line is missing."""
+    """Return the connection of a chain. A chain starts again on the same connection after a missing line."""
     return (chain or "").rpartition("#")[0]

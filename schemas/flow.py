@@ -1,10 +1,8 @@
-"""The steps of a run, as ``flow.toml`` declares them: tables read, key of the fold, worker and tables given. Read the
-declarations first.
+"""The steps of a run, as ``flow.toml`` declares them: tables read, key of the fold, worker and tables written.
 
-A step reads tables of the lake (``silver.requests``) and files that an earlier step of the same run has left
-(``connections.fetches``); there is no other way from one step to another. ``highwater explain --flow`` prints the
-steps, and `tests/unit/test_flow.py` holds them against the code: a step that reads, writes or folds otherwise than is
-said here fails it.
+A step reads tables of the lake (``silver.requests``) and files of earlier steps of the run
+(``connections.fetches``), and nothing more. ``highwater explain --flow`` prints the steps. `tests/unit/test_flow.py`
+fails if the code of a step reads, writes or folds otherwise.
 """
 
 from __future__ import annotations

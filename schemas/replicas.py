@@ -16,7 +16,7 @@ STOPPED: Final = "stopped"
 LOADED: Final = "loaded"
 LEADER: Final = "leader"
 FOLLOWER: Final = "follower"
-#: State that a controller sent (LeaderAndIsr): all that tells of leadership up to 2.5.
+#: State that a controller sent (LeaderAndIsr): the only source of leadership up to 2.5.
 STATE: Final = "state"
 # Lines of the log layer and of fetcher threads, by `silver.truncations.source`:
 DECIDED: Final = "fetcher"
@@ -70,7 +70,7 @@ RANK: Final = {
 
 
 class ReplicaEvent(NamedTuple):
-    """One thing that a broker logged of a partition's replication. Its order is that of the broker's own clock."""
+    """One logged event of a partition's replication on a broker, in the order of that broker's clock."""
 
     broker_id: Int  #: whose log it is: the follower's, but the leader's for `FETCHED` and `ANSWERED`
     time_us: Long  #: time of the line, microseconds since the epoch

@@ -15,7 +15,7 @@ BATCH: Final = "batch"
 REPLICATED: Final = "replicated"
 STABLE: Final = "stable"
 LEADER_END: Final = "leader_end"
-#: The end that counts came to lie in a new segment of the log.
+#: The end offset for this fetch moved to a new segment of the log.
 ROLL: Final = "roll"
 #: The high watermark moved: it completes followers' fetches in 2.4 and 2.5 (KIP-392).
 COMMITTED: Final = "committed"
@@ -72,7 +72,7 @@ class SessionEvent(NamedTuple):
     base_offset: Long | None = None
     size_bytes: Long | None = None  #: of a batch; None where the log does not show it
     estimated: bool | None = None  #: the offset of the batch is a count, not a logged one
-    #: the batch, or the begin of the segment, lies above the last stable offset until a `stable` event
+    #: the batch, or the begin of the segment, is above the last stable offset until a `stable` event
     unstable: bool | None = None
     #: where the transaction that ended began (stable), if this leader's log shows it
     transaction_offset: Long | None = None
@@ -101,7 +101,7 @@ class SessionEvent(NamedTuple):
     filled_topics: tuple[str, ...] = ()
     filled_partitions: tuple[Int, ...] = ()
     #: told_topics, told_partitions, told_stable: last stable offsets in the response to a read_committed consumer,
-    #: where they lie below the high watermark
+    #: where they are below the high watermark
     told_topics: tuple[str, ...] = ()
     told_partitions: tuple[Int, ...] = ()
     told_stable: tuple[Long, ...] = ()

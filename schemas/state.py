@@ -1,7 +1,7 @@
-"""State: what runs leave to the next one, by the number of the run, and the ledger of what each replayed and why.
+"""Resume state of runs, by run number, and the ledger of their replays.
 
-The state lies in the lake as any other table, and not in a stream's checkpoint: what an earlier run left is the state
-before a file that came late, and SQL reads it.
+State is kept in tables, not in a stream's checkpoint: SQL reads it, and a run can resume from the state before a late
+file.
 """
 
 from __future__ import annotations

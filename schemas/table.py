@@ -36,7 +36,7 @@ INTS = ArrayType(INT, containsNull=False)
 LONGS = ArrayType(LONG, containsNull=False)
 STRINGS = ArrayType(STRING, containsNull=False)
 
-#: Delta table property: whether readers are told which rows a version changed.
+#: Delta table property of the change data feed.
 CHANGE_FEED = "delta.enableChangeDataFeed"
 
 
@@ -117,7 +117,7 @@ class TableSpec:
 
     @cached_property
     def schema(self) -> StructType:
-        """The Spark schema, comments included."""
+        """Return the Spark schema, comments included."""
         return StructType(list(self.columns))
 
     @cached_property

@@ -26,7 +26,7 @@ _WORD = re.compile(r"\w+")
 class ViewSpec:
     """One view."""
 
-    name: str  #: its name; never that of a table with its layer
+    name: str  #: its name; never a table's name with its layer
     comment: str  #: what one row is
     sql: str  #: the query, over tables by `table_alias`
 

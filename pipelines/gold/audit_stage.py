@@ -46,11 +46,11 @@ def audit(
     """Run all rules and write their findings.
 
     Args:
-        todo: what the run replays, and `seals` up to where that is final.
-        beside: what goes with the rules in their query.
+        todo: what the run replays; `seals` end the final part.
+        beside: further folds in the query of the rules.
 
     Returns:
-        Where the rules of the next run continue.
+        The state that the rules of the next run resume from.
     """
     rules = [rule for rule in RULES if config.severity.get(rule.rule_id) != OFF]
     with staging(lake) as folder:

@@ -147,10 +147,10 @@ def _write_operations(
     """Write the results of the replay. The remaining work reads no table that other steps write.
 
     Args:
-        stack: closed when that is done, too.
+        stack: closed after the remaining work.
 
     Returns:
-        Up to where the replay is final; what is left to do; and folds that go beside those of the rules.
+        Seals of the replay; the remaining work; and folds for the query of the rules.
     """
     if not has_requests(lake) and not lake.has_rows(silver.LEADER_AND_ISR):
         for spec in (gold.DELAYED_OPERATIONS, ISR_TIMELINE, gold.REPLICA_BLAME, *shares.TABLES, *FOLLOWER_TABLES):

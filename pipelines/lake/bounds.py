@@ -1,4 +1,4 @@
-"""An instant per broker from which on rows are read, over Arrow's rows. Pure."""
+"""Start time per broker of the rows to read, applied to Arrow rows. Pure."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ _DISORDER_US = 3_600_000_000
 
 @dataclass(frozen=True)
 class Bounds:
-    """An instant per broker, microseconds: rows at or after it are read; all rows of a broker without one."""
+    """Start time per broker, microseconds since the epoch. All rows of a broker without a start time are read."""
 
     instants: Mapping[Broker, int]
     #: When the log of each broker of the lake ends.
     last_us: Mapping[Broker, int] = field(default_factory=dict)
 
     def spans(self) -> list[tuple[int, int]]:
-        """Return spans of time that contain all rows to read of brokers with an instant.
+        """Return disjoint (from, until) spans, in microseconds, that contain all rows to read of brokers with a start
+        time.
 
-        A broker whose log has ended is no reason to read all that the others have written since.
+        A span ends with the log of its broker, so that later lines of other brokers are not read for its sake.
         """
         spans: list[tuple[int, int]] = []
         logs = (
@@ -46,9 +47,9 @@ class Bounds:
         return spans
 
     def where(self, time: str) -> pc.Expression | None:
-        """Return the condition of rows to read, by a timestamp column, so that files and row groups are skipped.
+        """Return the condition of rows to read, over a timestamp column, by which files and row groups are skipped.
 
-        Brokers without an instant, which are read whole, do not unbound the others: they are told by their ids.
+        Brokers without a start time are selected by their ids. None if no broker has one.
         """
         spans = self.spans()
         if not spans:
@@ -64,11 +65,11 @@ class Bounds:
         return reduce(or_, within, at >= instant(spans[-1][0]))
 
     def filter_rows(self, rows: pa.RecordBatch, time_us: pa.Array) -> pa.RecordBatch:
-        """Return rows, with ``cluster_id`` and ``broker_id``, whose instants are at or after that of their broker."""
+        """Return the rows at or after the start time of their broker; they have ``cluster_id`` and ``broker_id``."""
         return rows.filter(self.mask_rows(rows, time_us)) if self.instants else rows
 
     def mask_rows(self, rows: pa.RecordBatch, time_us: pa.Array) -> pa.Array:
-        """Return True for rows at or after the instant of their broker; rows without an instant count as late."""
+        """Return True for each row at or after the start time of its broker, and for rows of brokers without one."""
         texts = {f"{cluster_id}|{broker_id}": time_us for (cluster_id, broker_id), time_us in self.instants.items()}
         broker = pc.coalesce(rows.column("broker_id"), pa.scalar(-1, pa.int32())).cast(pa.string())
         keys = pc.binary_join_element_wise(rows.column("cluster_id"), broker, "|")

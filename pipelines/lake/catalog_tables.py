@@ -1,7 +1,7 @@
 """A lake's tables and views in the session's catalog.
 
-The catalog gets names of what stands in the lake's folder: tables with a location, which stay there when their name is
-dropped, and the views of `schemas.views` over them. A table is called as in ``highwater sql``, ``gold_violations``.
+The catalog gets the names of tables with a location, whose files stay when the name is dropped, and of the views of
+`schemas.views`. Names are the same as in ``highwater sql``: ``gold_violations``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def require_schema(spark: SparkSession, name: str) -> None:
     """Check that the schema exists before any work.
 
     Raises:
-        InputError: there is no such catalog, or no such schema in it.
+        InputError: the catalog or the schema was not found.
     """
     try:
         there = spark.catalog.databaseExists(name)
@@ -49,8 +49,7 @@ def register_tables(spark: SparkSession, root: Place, name: str) -> list[str]:
     tables = find_tables(root)
     views = list_views(tables)
     catalog, database = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
-    # Names in statements are those of declarations, in the schema that is the current one. A view keeps the names that
-    # its query names as of where it was made.
+    # Statements name declared tables in the current schema. A view keeps the schema in which it was created.
     of_catalog, of_schema = name.split(".")
     try:
         spark.catalog.setCurrentCatalog(of_catalog)

@@ -35,11 +35,11 @@ def find_changes(
     gone: Sequence[LiveFile],
     stays: Wanted | None = None,
 ) -> pa.Table | None:
-    """Return rows in which new files differ from replaced ones; None if all are new, or too large to compare.
+    """Return the rows in which new files differ from replaced ones; None if all are new, or too large to compare.
 
     Args:
-        gone: files of the table that are replaced.
-        stays: rows of those that are in other new files as they are; None: none is.
+        gone: replaced files of the table.
+        stays: their rows that other new files repeat unchanged; None for no row.
     """
     size_bytes = sum(file.size_bytes for file in files) + (0 if stays else sum(file.size_bytes for file in gone))
     if not gone or size_bytes > COMPARED_BYTES:
@@ -88,7 +88,7 @@ def _differences(names: str, keys: Sequence[str]) -> str:
 
 
 def write_changes(folder: Place, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
-    """Write changed rows below a table's folder; gives the action of Delta's log that names their file."""
+    """Write changed rows below a table's folder. Return the action of Delta's log that names their file."""
     import pyarrow.parquet as pq
 
     store, file = store_of(folder), folder / _FOLDER / f"cdc-{uuid4()}.zstd.parquet"
@@ -104,7 +104,7 @@ def write_changes(folder: Place, schema: pa.Schema, batches: Iterable[pa.RecordB
 
 
 def write_deletions(folder: Place, spec: TableSpec, paths: Sequence[str], stays: Wanted) -> dict[str, Any]:
-    """Return the action of deleted rows of files of which others stay."""
+    """Write the unwanted rows of files as deleted. Return the action of Delta's log that names their file."""
     schema = _build_schema(spec)
 
     def mark_rows(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -43,7 +43,7 @@ _HEAD_BYTES = 4096
 _HOSTS_SHOWN = 3
 #: The driver's file among those that are named by the numbers of tasks.
 _TOKEN = "driver"
-#: What the tasks of a run import beside the package, and the standard library does not have. PySpark's messages of
+#: Further modules that tasks import, outside the package and the standard library. PySpark's messages of
 #: states need a protobuf that is at least as new as they are.
 _MODULES = (
     *("pyarrow", "pandas", "msgspec", "orjson", "pydantic", "deltalake", "delta", "hdfs_native", "javaproperties"),
@@ -123,7 +123,7 @@ def _read_head(file: str) -> bytes | None:
     try:
         with open_file(file) as opened:
             return opened.read(_HEAD_BYTES)
-    except OSError:  # rotated meanwhile, or for whoever reads it to tell
+    except OSError:  # rotated meanwhile, or reported by its reader
         return None
 
 
@@ -226,7 +226,7 @@ def judge(seen: Sequence[dict[str, Any]], version: str, digest: str) -> Environm
 
 
 def _require_written(folder: Place, seen: Sequence[dict[str, Any]]) -> None:
-    """Check that the driver sees files of tasks, and tasks those of the driver."""
+    """Check that the driver reads the files of tasks, and that tasks read the file of the driver."""
     lake = folder.parent.parent
     if unwritable := [task for task in seen if "unwritable" in task]:
         away = unwritable[0]["differing"]
@@ -253,7 +253,7 @@ def _require_same(seen: Sequence[dict[str, Any]], compared: Sequence[FileHead]) 
             why[path] = reason
     now = {head.path: head for head in _read_heads(unlike)}
     for head in compared:
-        # One that has been rotated since is for whoever reads it to tell.
+        # A file that was rotated since then is reported by its reader.
         if head.path in unlike and now.get(head.path) == head:
             raise EnvironmentProblem(
                 f"{head.path}: not the same for executors: {why[head.path]} ({_name_hosts(unlike[head.path])})", _SHARE
@@ -261,7 +261,7 @@ def _require_same(seen: Sequence[dict[str, Any]], compared: Sequence[FileHead]) 
 
 
 def _name_hosts(tasks: Sequence[dict[str, Any]]) -> str:
-    """Return the location in a few words."""
+    """Return the hosts of tasks in a few words."""
     hosts = sorted({str(task["host"]) for task in tasks})
     more = f" and {len(hosts) - _HOSTS_SHOWN} more" if len(hosts) > _HOSTS_SHOWN else ""
     return f"on {', '.join(hosts[:_HOSTS_SHOWN])}{more}"

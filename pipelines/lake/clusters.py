@@ -31,10 +31,10 @@ def list_clusters(files: Iterable[FileCluster]) -> list[str]:
 
 
 def find_cluster(lake: Place, files: Iterable[FileCluster], name: str) -> str:
-    """Return the cluster with a name in a lake; the id of a named one is accepted as well.
+    """Return the cluster with this name, or with this logged id.
 
     Raises:
-        InputError: there is no such cluster; names those that there are.
+        InputError: the cluster was not found; the message names the known ones.
     """
     there = list(files)
     clusters = list_clusters(there)

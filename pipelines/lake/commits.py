@@ -135,10 +135,10 @@ def find_added_files(table: Place, version: int) -> list[tuple[str, int]] | None
 def find_run_versions(root: Place, tables: Mapping[str, Place], run_id: str) -> dict[str, int]:
     """Return the version of each table at the end of an audit, given a prefix of its id.
 
-    A table that it did not write has the version that it had then.
+    A table that the audit did not write has its version of that time.
 
     Raises:
-        InputError: there is no such audit, or several.
+        InputError: no audit, or several, have this prefix.
     """
     known = {name: list(read_commits(path)) for name, path in tables.items()}
     stamps = list(dict.fromkeys(commit.stamp for commit in known.get(WRITTEN_BY_ALL, ()) if commit.stamp is not None))

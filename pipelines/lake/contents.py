@@ -1,8 +1,7 @@
-"""Contents of a lake's folder: declared tables, reached without a link. Everything else is named and left alone.
+"""Contents of a lake's folder: declared tables, reached without a link. Other entries are named and not touched.
 
-A lake may lie where others write, or have been made by others. So the names of folders say nothing: a table is one of
-`schemas.catalog`, in its place. No name that is read off a disk becomes part of a statement, or of a path that is
-written.
+Other programs may write the folder of a lake, or may have made it. So a table is one that `schemas.catalog` declares,
+in its place. A name read from a disk never becomes part of a statement, or of a path that is written.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def list_contents(root: Place) -> Contents:
     for layer in (layer for layer in by_layer if layer in top):
         for name in seen.names(f"{layer}/", by_layer[layer]):
             way = f"{layer}/{name}"
-            # Of its other files its log tells: killed writes leave some that it does not name.
+            # Other files of the table are left to its log: killed writes leave files that it does not name.
             is_whole = not seen.has_odd(way, _OF_TABLE.__contains__)
             is_whole = is_whole and not seen.has_odd(f"{way}/_delta_log", lambda _: True)
             if is_whole:

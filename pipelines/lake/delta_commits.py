@@ -77,11 +77,7 @@ def create(folder: Place, spec: TableSpec, fence: Fence) -> None:
 
 
 def append(folder: Place, files: Sequence[AddedFile], stamp: str | None, fence: Fence = allow_commits) -> int:
-    """Add files to a table.
-
-    Returns:
-        The table's Delta version then.
-    """
+    """Add files to a table. Return its new Delta version."""
     return _commit(_open_writable(folder), folder, files, (), {"mode": "Append"}, stamp, fence)
 
 
@@ -93,17 +89,16 @@ def replace(
     staying: Collection[str] = (),
     changes: Sequence[Mapping[str, Any]] = (),
 ) -> int:
-    """Replace the files of a table; without files it has no rows.
+    """Replace the files of a table; without files it becomes empty.
 
     Args:
-        staying: files of the table that stay, by their paths in its folder.
-        changes: actions that name files of changed rows (`pipelines.lake.changes`), of a table whose change feed is to
-            have these, and not all old rows as deleted and all new ones as inserted. Such a commit is written by hand:
-            the library has none of files that names those of changes, and its own merge writes files with Arrow's type
-            `string_view`, which Arrow's readers do not filter.
+        staying: paths, in the table's folder, of files that stay.
+        changes: actions that name files of changed rows (`pipelines.lake.changes`). The change feed then has these rows
+            only. Such a commit is written by hand, since the library cannot name files of changes in a commit, and its
+            own merge writes Arrow's type `string_view`, which Arrow's readers do not filter.
 
     Returns:
-        The table's Delta version then.
+        The new Delta version of the table.
 
     Raises:
         LakeError: another process has written the table meanwhile.
@@ -151,7 +146,7 @@ def find_unneeded_files(folder: Place, retention_hours: int) -> set[str]:
     """Return files of a table's folder, outside its log, that no recent version needs.
 
     Args:
-        retention_hours: of files that were removed, or, where no commit names them, written.
+        retention_hours: age since removal; since the last write if no commit names the file.
     """
     return set(open_table(folder).vacuum(retention_hours, enforce_retention_duration=False, full=True))
 

@@ -52,7 +52,7 @@ class LiveFile(NamedTuple):
 
     path: str  #: relative to the table's folder, decoded
     size_bytes: int
-    rows: int | None = None  #: None if no statistics tell
+    rows: int | None = None  #: None without statistics
     lowest: Mapping[str, Any] = {}  #: no value of a column is lower; instants are cut to milliseconds
     highest: Mapping[str, Any] = {}  #: no value of a column is higher, but for what an instant was cut by
     nulls: Mapping[str, int | None] = {}  #: how many rows have none
@@ -83,12 +83,12 @@ class TableLog:
 
     @property
     def size_bytes(self) -> int:
-        """Return the size of the live files, without those of older versions."""
+        """Return the size of the live files."""
         return sum(file.size_bytes for file in self.files)
 
 
 def find_version(path: Place) -> int | None:
-    """Return the latest version of a Delta table, by file names of its log; None if there is no table."""
+    """Return the latest version of a Delta table, from the file names of its log; None if the table does not exist."""
     return max(list_commits(path / "_delta_log"), default=None)
 
 

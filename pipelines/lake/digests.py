@@ -1,7 +1,7 @@
-"""What readings make of files, kept from run to run: a file of a table never changes, so what it gives does not either.
+"""Results of scans, cached by file: files of a table never change, so their results do not either.
 
-Followers, controllers and clocks take little of the traffic, such as the first fetch of each leader epoch, but of all
-of it. A lake that is audited again keeps these rows by file, and from then on reads of old files those alone.
+Followers, controllers and clocks need few rows, but from all files. An audit of the same lake reads these rows of old
+files from the cache.
 """
 
 from __future__ import annotations
@@ -99,10 +99,10 @@ def _unpack_digest(digests: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def drop_outdated(lake: Lake, specs: Iterable[TableSpec]) -> None:
-    """Rewrite the table without outdated digests, if most are of other code or of removed files.
+    """Rewrite the table of digests if most belong to other code or to removed files.
 
     Args:
-        specs: tables that digests are kept of.
+        specs: tables with digests.
     """
     files = lake.files(DIGESTS)
     if not files:

@@ -19,7 +19,7 @@ def build_duckdb_script(tables: Mapping[str, Place] | None) -> str:
 
 
 def _build_statements(tables: Mapping[str, Place] | None) -> Iterator[str]:
-    # Hours and days are those of the logs, not of the machine that asks.
+    # Hours and days are in UTC, as in the logs, not in the zone of this machine.
     yield "SET TimeZone = 'UTC';"
     if tables is not None:
         yield "INSTALL delta;"

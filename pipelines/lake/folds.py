@@ -32,7 +32,7 @@ class Fold(NamedTuple):
     sources: Sequence[Reading]  #: what makes the rows
     rows: Keyed  #: how they are keyed
     #: takes the sorted rows of whole keys (`base.groups.groups`) and gives blobs; what it holds is as large as what
-    #: it keeps of one key. With states it takes those of the keys, too
+    #: it keeps of one key. With states it also takes the states of the keys
     worker: Work | StatefulWork
     #: what makes the states that earlier runs left (`Keyed.state`); None of a worker without
     states: Sequence[Reading] | None = None

@@ -116,9 +116,9 @@ class Lake(StoredTables):
     """Delta tables below one folder.
 
     Args:
-        spark: a session made by `pipelines.spark.session.build_session`; None for who only asks what files tell.
-        root: the lake's folder; made when the first table is.
-        fence: called before each commit; raises where this process may not write the lake any more.
+        spark: a session of `pipelines.spark.session.build_session`; None to read without Spark.
+        root: the lake's folder; the first table creates it.
+        fence: called before each commit; raises if this process may no longer write the lake.
     """
 
     def __init__(
@@ -170,10 +170,10 @@ class Lake(StoredTables):
         return missing
 
     def append_once(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str) -> None:
-        """Add the rows of one batch, unless it is the last batch that was added. Batches come in order.
+        """Add the rows of one batch, unless it was added last. Batches come in order.
 
         Raises:
-            LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
+            LakeError: rows and table differ in columns, or a row breaks a constraint; nothing is written.
         """
         if self.stamp(spec) != stamp:
             self.append_files(spec, self.write_rows(spec, rows), stamp)
@@ -183,7 +183,7 @@ class Lake(StoredTables):
         if not files:
             return
         if self.stamp(spec) == stamp:
-            # Who was stopped for longer than its lease finds that another run has added them, and goes no further.
+            # A process that slept longer than its lease stops here: another run has added the files.
             self._fence()
             return
         delta_commits.append(self._prepare_table(spec), files, stamp, self._fence)
@@ -192,10 +192,10 @@ class Lake(StoredTables):
         """Replace the rows of the table. Safe to repeat.
 
         Args:
-            stamp: kept with the commit (its ``userMetadata``) for `stamp` to read: whose rows these are.
+            stamp: stored with the commit (``userMetadata``); `stamp` returns it.
 
         Raises:
-            LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
+            LakeError: rows and table differ in columns, or a row breaks a constraint; nothing is written.
         """
         self.replace_files(spec, self.write_rows(spec, rows), stamp)
 
@@ -273,7 +273,7 @@ class Lake(StoredTables):
         """Write rows as files of a table; no version of it has them yet.
 
         Raises:
-            LakeError: the columns of rows are not those of the table, or a row breaks a constraint.
+            LakeError: rows and table differ in columns, or a row breaks a constraint.
         """
         folder = self._prepare_table(spec)
         if not isinstance(rows, pa.Table):
@@ -366,18 +366,17 @@ class Lake(StoredTables):
         """Write rows, then merge them as `merge_files` does.
 
         Raises:
-            LakeError: the columns of rows are not those of the table, or a row breaks a constraint; nothing is written.
+            LakeError: rows and table differ in columns, or a row breaks a constraint; nothing is written.
         """
         self.merge_files(spec, self.write_rows(spec, rows), by, stamp)
 
     def merge_files(self, spec: TableSpec, files: Sequence[AddedFile], by: str | None, stamp: str | None) -> None:
-        """Merge files in the table's folder by key. Equal rows are no change.
-
-        Which rows they replace is found without a query. Others stay; where there are no files, a commit says so.
+        """Merge files in the table's folder by key. Equal rows are no change. Without files only the stamp is
+        committed.
 
         Args:
             files: with distinct keys.
-            by: column of an instant that statistics are kept of: older rows than all of the new ones are not looked at.
+            by: timestamp column with statistics; rows older than all new ones are not searched.
             stamp: as of `replace`.
         """
         folder = self._prepare_table(spec)

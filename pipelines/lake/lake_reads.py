@@ -32,8 +32,8 @@ def open_reader(lake: Lake, needed: Iterable[Needed] = (), searched: Iterable[Ne
     """Return a DuckDB reader over tables of a lake.
 
     Args:
-        needed: rows that are asked for, by table; files without any are left out.
-        searched: the same of tables of which a few rows are asked for; one that is too large for that is shown empty.
+        needed: tables with the condition of the rows to read; files without such a row are left out.
+        searched: tables for a search of a few rows; a table that is too large is shown empty.
     """
     tables = [*needed]
     too_large: list[Needed] = []

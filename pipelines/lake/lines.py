@@ -1,7 +1,4 @@
-"""Lines of logs, and entries of files, by where they stand: what findings, incidents and stories are shown by.
-
-No query of Spark's.
-"""
+"""Lines of logs, and entries of files, by location: shown with findings, incidents and stories. No Spark."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ class Line(NamedTuple):
 
 
 def match_places(places: Iterable[Place]) -> pc.Expression:
-    """Return files of a table that may hold rows of these places."""
+    """Return the condition of rows that may have one of these locations, for skipping files."""
     files, offsets = zip(*places, strict=True)
     return pc.field("file_id").isin(sorted(set(files))) & pc.field("byte_offset").isin(sorted(set(offsets)))
 
@@ -84,9 +81,9 @@ def find_lines(reader: LakeReader, places: Iterable[Place], chars_max: int) -> d
 
 
 def find_request_lines(reader: LakeReader, requests: Iterable[Request]) -> dict[Request, dict[str, Any]]:
-    """Where the lines of produces and of coordinators' requests stand: `file_id`, `byte_offset` and `line_no`.
+    """Return `file_id`, `byte_offset` and `line_no` of the lines of produces and of coordinators' requests.
 
-    The same line in two files is one request; always the same one of them is given.
+    Of the same line in two files the least location is returned.
     """
     asked = list(dict.fromkeys(requests))
     if not asked:

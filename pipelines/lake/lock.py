@@ -37,20 +37,20 @@ LOCK_NAME = ".writer.lock"
 
 _POLL_S = 0.2
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
-#: A holder with blanks behind it: the file is always so long, or empty.
+#: Size of the lock file: a holder, padded with blanks. An unused file is empty.
 _HOLDER_BYTES = 1024
 _ASKED_MAX = 4
 
 
 @contextmanager
 def hold_lock(lake: Path, verb: str, wait_s: float, tell: Callable[[str], None]) -> Iterator[None]:
-    """Be the one that writes a lake.
+    """Hold the writer's lock of a lake within the block.
 
     Args:
         lake: the lake's folder.
-        verb: what this run does, for those that have to wait for it.
-        wait_s: wait up to so long for another writer; 0 fails at once.
-        tell: told once whom this run waits for, or that there are no locks here.
+        verb: command of this run, shown to runs that wait for it.
+        wait_s: longest wait for another writer; 0 fails at once.
+        tell: receives one message: the holder that this run waits for, or that this file system has no locks.
 
     Raises:
         LakeBusy: another run still writes the lake.

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 #: A file of more bytes is read by several tasks: log text shrinks to a thirtieth in a table.
 PIECE_BYTES = 16_000_000
-#: Of larger files, and of that many of a table at most, it is looked which row groups a condition needs: the last hours
-#: of a table may lie in a file with all those before.
+#: In files above this size, and in this many files of a table at most, row groups are selected by the condition: a
+#: file may hold the last hours of a table and all earlier ones.
 _LOOKED_INTO_BYTES = 1_000_000
 _LOOKED_INTO_MAX = 64
 #: Rows of a batch.

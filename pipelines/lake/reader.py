@@ -1,7 +1,7 @@
-"""A lake's tables as DuckDB reads their files: answers without Spark, at the tables' latest versions.
+"""A lake's tables in DuckDB, at their latest versions, without Spark. Read only.
 
-Which files a table has its log says (`lake.delta_log`); DuckDB reads the columns and row groups that a statement
-needs and streams the rest by, so that a lake may be larger than memory. Nothing is written.
+The Delta log lists the files of a table (`lake.delta_log`). DuckDB streams the columns and row groups that a statement
+needs, so a lake may be larger than memory.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class LakeReader:
         self._tables = tables if versions is None else {name: tables[name] for name in versions}
         self._versions = versions or {}
         self.connection = duckdb.connect(config=_NO_EXTENSIONS)
-        # Hours are those of the logs, not of the machine that asks.
+        # Hours are in UTC, as in the logs, not in the zone of this machine.
         self.connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
         # What does not fit into memory goes where other scratch files go, not where the command was called.
         # A folder of its own, which DuckDB makes and removes: queries may read what is in it.
@@ -171,7 +171,7 @@ class LakeReader:
             self._show(full_name, read_log(self._tables[full_name]), rows)
 
     def _show(self, full_name: str, log: TableLog, files: Sequence[Place]) -> None:
-        # Names of columns are those of a log, which others may have written: DuckDB itself quotes what it is handed.
+        # Other programs may have written the log, and so the names of columns: DuckDB itself quotes them.
         name, no_rows = full_name.replace(".", "_"), log.columns.empty_table()
         with self._name_damaged_file():
             rows = self._open_files(f"{name}_files", files) if files else self._register(f"{name}_files", no_rows)

@@ -82,7 +82,7 @@ def run_parts(lake: Lake, parts: Sequence[ReadingPart], columns: StructType) -> 
         for number, (_, reading) in enumerate(there)
         for piece in plan_pieces(reading.spec, _list_files(lake, reading), reading.where)
     ]
-    # Four tasks at least, and one for each core: `balance` gives four times as many as it is told.
+    # Four tasks at least, and one for each core: `balance` returns four times the given number.
     tasks = balance(sized, -(-lake.spark.sparkContext.defaultParallelism // 4))
 
     def find_part(item: tuple[int, ParquetPiece]) -> int:
@@ -136,12 +136,12 @@ def _list_files(lake: Lake, reading: Reading) -> Sequence[Stored]:
 
 
 def keep_rows(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield a function for `Reading` that leaves the rows as the table has them."""
+    """Yield the rows unchanged, for `Reading`."""
     yield rows
 
 
 def map_batches(make: Callable[..., pa.RecordBatch], *arguments: Any) -> RowsOf:
-    """Return a function for `Reading` out of one that gives one batch for each."""
+    """Return a function for `Reading` that calls `make` once per batch."""
 
     def map_rows(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield make(rows, *arguments)

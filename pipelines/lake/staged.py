@@ -74,7 +74,7 @@ class Staging:
 
         Args:
             shapes: columns by table.
-            bounded_by: columns of which each file's least value is noted, where a table has them.
+            bounded_by: columns with file statistics, where a table has them.
         """
         return [
             TableSpec(self.layer, name, "", tuple(columns), (), bounded_by=tuple(set(bounded_by) & set(columns.names)))

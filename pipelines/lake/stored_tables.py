@@ -65,10 +65,10 @@ class StoredTables:
         return self._logs.log(self.path(spec))
 
     def files(self, spec: TableSpec, where: pc.Expression | None = None) -> list[Stored]:
-        """Return the table's Parquet files; empty if there is no table.
+        """Return the table's Parquet files; empty if the table does not exist.
 
         Args:
-            where: files of which the table's statistics say that no row satisfies it are left out.
+            where: leave out files whose statistics exclude a matching row.
         """
         if not self.has_rows(spec):
             return []
@@ -76,7 +76,7 @@ class StoredTables:
         return [Stored(self.path(spec) / file.path, file.size_bytes) for file in there]
 
     def rows(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> pa.Table:
-        """Return rows of a small table in the declared types; empty if there is no table."""
+        """Return rows of a small table in the declared types; empty if the table does not exist."""
         return read_files(spec, [file.place for file in self.files(spec, where)], columns, where)
 
     def dicts(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> list[dict[str, Any]]:

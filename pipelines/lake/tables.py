@@ -33,7 +33,7 @@ def create_table(folder: Place, spec: TableSpec, fence: Fence = allow_commits) -
         create(folder, spec, fence)
     except OSError as error:
         remedy = "make it writable and make room, or choose another folder with --lake"
-        # The library tells what it did from the outside in, the system's own words last.
+        # The message of the library ends with the text of the system.
         words = error.strerror or str(error).rpartition("↳\x1b[0m")[2].partition(" (os error")[0].strip()
         raise InputError(folder / "_delta_log", f"cannot be written ({words})", remedy) from None
 
@@ -41,10 +41,10 @@ def create_table(folder: Place, spec: TableSpec, fence: Fence = allow_commits) -
 def bring_up(folder: Place, spec: TableSpec, fence: Fence) -> str | None:
     """Change a table of an older version as declared, without changing rows.
 
-    Columns that may be null are added, and properties set, in one commit.
+    Nullable columns are added and properties are set, in one commit.
 
     Returns:
-        What was done to columns and constraints, in words; None if nothing was.
+        The changes of columns and constraints, in words; None for no change.
 
     Raises:
         SchemaMismatch: rows would have to change.
@@ -56,7 +56,7 @@ def bring_up(folder: Place, spec: TableSpec, fence: Fence) -> str | None:
 
 
 def describe_upgrade(folder: Place, spec: TableSpec) -> str | None:
-    """Return what `bring_up` would do to columns and constraints, in words; None for nothing.
+    """Return the changes of columns and constraints that `bring_up` would make, in words; None for no change.
 
     Raises:
         SchemaMismatch: rows would have to change.
@@ -86,11 +86,11 @@ def _explain_foreign(folder: Place, what: Sequence[str], done: str) -> ForeignTa
 def require_declared(folder: Place, spec: TableSpec) -> None:
     """Refuse a table whose columns, constraints, generated columns or properties are not the declared ones.
 
-    Delta evaluates them where it writes, and SQL of others may call any class of the JVM (``reflect``).
+    Delta evaluates their SQL at each write, and foreign SQL may call any class of the JVM (``reflect``).
 
     Raises:
-        SchemaMismatch: its columns are those of another version.
-        ForeignTable: it has what no version declared.
+        SchemaMismatch: its columns are of another version.
+        ForeignTable: no version declared a part of it.
     """
     log = read_log(folder)
     if what := find_foreign_parts(spec, log.schema, log.properties):
@@ -102,7 +102,7 @@ def require_declared(folder: Place, spec: TableSpec) -> None:
 
 
 def make_empty(folder: Place, spec: TableSpec, why: str, fence: Fence, stamp: str | None) -> None:
-    """Make a table as declared and empty, in one commit."""
+    """Make a table as declared, without rows, in one commit."""
     alter(folder, spec, why, fence, rows_too=True, stamp=stamp)
 
 

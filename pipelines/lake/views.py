@@ -23,16 +23,16 @@ _WORD = re.compile(r"\w+")
 def register(spark: SparkSession, root: Place, statement: str | None = None) -> list[str]:
     """Make temporary views of the lake's tables (``gold_violations``) and, over them, the analysis views.
 
-    The views show the lake as it is now; call this again after an audit.
+    The views show the current versions; call this again after an audit.
 
     Args:
-        statement: only what its words may mean. None for everything.
+        statement: register the names in this statement only. None for all.
 
     Returns:
-        The names that can be used.
+        The registered names.
 
     Raises:
-        InputError: there is no lake, or a table of it names files elsewhere.
+        InputError: the lake was not found, or a table names files elsewhere.
     """
     tables = find_tables(root)
     if not tables:
@@ -55,11 +55,11 @@ def register(spark: SparkSession, root: Place, statement: str | None = None) -> 
 def run_query(spark: SparkSession, statement: str) -> pa.Table:
     """Return the rows of one query, in its order.
 
-    The statement is put where Spark's grammar allows nothing but a query, so an INSERT, a DROP or a CALL is a syntax
-    error. That keeps from writing by mistake; it is no wall against who may run code on this machine anyway.
+    The statement is put where Spark's grammar allows a query only, so an INSERT, a DROP or a CALL is a syntax error.
+    That prevents writes by mistake. It does not stop a user who may run code on this machine.
 
     Raises:
-        InputError: it is no query, or Spark cannot answer it.
+        InputError: the statement is not a query, or Spark cannot answer it.
     """
     # The error below says it; PySpark would write it to stderr as well, as JSON.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True

@@ -28,7 +28,7 @@ from highwater.pipelines.storage.store import store_of
 #
 # ``_highwater/lease/00000000000000000042.json`` says who writes and until when. To take the lease, or to renew it, is
 # to put the next number; that may be done by its holder, or once its time is over. Nothing is ever written over, so
-# that of two that try one fails. Clocks of two machines may differ by `SKEW_S`: whoever takes over waits for so long.
+# that one of two attempts fails. Clocks of two machines may differ by `SKEW_S`: the next writer waits that long.
 #
 # **Fence.** Before each commit the holder sees that its number is the newest and that time is left. A process that
 # slept for longer than its lease may not continue, whether somebody else has taken it or not.
@@ -59,7 +59,7 @@ class Lease:
     """The lease of a lake, held by this process.
 
     Args:
-        length_s: it is over so long after it was renewed last.
+        length_s: time from a renewal to the end of the lease.
     """
 
     def __init__(self, lake: Place, verb: str, length_s: float) -> None:
@@ -161,13 +161,13 @@ def hold_lease(
     """Hold the lease of a lake within the block.
 
     Args:
-        verb: what this run does, for those that have to wait for it.
-        length_s: how long others wait for a run that was killed.
-        wait_s: wait up to so long for another writer; 0 fails at once.
-        tell: told once whom this run waits for.
+        verb: command of this run, shown to runs that wait for it.
+        length_s: length of the lease, the wait of others after a killed run.
+        wait_s: longest wait for another writer; 0 fails at once.
+        tell: receives one message with the holder that this run waits for.
 
     Yields:
-        The fence: to be called before each commit.
+        The fence, to be called before each commit.
 
     Raises:
         LakeBusy: another run still writes the lake.

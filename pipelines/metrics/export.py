@@ -1,7 +1,7 @@
 """The views of `schemas.metrics` as OpenMetrics text. Pure.
 
-A counter grows from the first minute of the lake on. A summary of request times is that of its minute, where Kafka's
-covers all requests since the start and forgets slowly.
+A counter starts at the first minute of the lake. A summary of request times covers its minute, whereas Kafka's decays
+over all requests since the start.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _MINUTE_S: Final = 60
 def export_openmetrics(
     brokers: Iterable[Row], requests: Iterable[Row], since_us: int | None = None, until_us: int | None = None
 ) -> Iterator[str]:
-    """Yield OpenMetrics text with timestamps, for ``promtool tsdb create-blocks-from openmetrics``.
+    """Yield lines of OpenMetrics text with timestamps, for ``promtool tsdb create-blocks-from openmetrics``.
 
-    Names are those of jmx_exporter's example for Kafka (``kafka-2_0_0.yml``): ``kafka_<domain>_<type>_<name>`` in lower
+    Names follow jmx_exporter's example for Kafka (``kafka-2_0_0.yml``): ``kafka_<domain>_<type>_<name>`` in lower
     case, ``PerSec`` counters as ``_total``.
 
     Args:
         brokers: all rows of ``broker_metrics``, by minute.
         requests: all rows of ``request_metrics``, by minute.
-        since_us, until_us: minutes to write, by their start, the end exclusive. Counters include earlier minutes.
+        since_us, until_us: start times of the minutes to write, `until_us` exclusive. Counters include earlier minutes.
     """
     for rows, metrics in ((list(brokers), BROKER_METRICS), (list(requests), (REQUESTS, *REQUEST_TIMES))):
         for metric in metrics:

@@ -1,4 +1,4 @@
-"""What `highwater watch` exposes of its last round, in Prometheus' text format, and a Grafana dashboard of it. Pure."""
+"""Metrics of the last round of `highwater watch` in Prometheus' text format, and their Grafana dashboard. Pure."""
 
 from __future__ import annotations
 

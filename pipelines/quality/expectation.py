@@ -137,7 +137,7 @@ def expect_at_least(column: str, bound: int, severity: Severity = "critical") ->
 
 
 def expect_contained(name: str, part: str, whole: str, question: str) -> Expectation:
-    """Return the expectation of a list contained in another; `name` is that of the derived column."""
+    """Return the expectation that list `part` is contained in list `whole`; `name` is the derived column."""
     return Expectation("", HOLDS, (name,), "warning", question, derived={name: Contained(part, whole)})
 
 

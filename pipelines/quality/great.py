@@ -64,7 +64,7 @@ class GreatExpectations:
         """Write the Data Docs of all validations. Return the page to open.
 
         Raises:
-            InputError: a link lies in the folder: what is written there would be elsewhere.
+            InputError: the folder contains a link, which would redirect writes.
         """
         for link in (path for path in folder.rglob("*") if path.is_symlink()):
             raise InputError(link, "is a link, and Data Docs are written through none", "give --docs an empty folder")

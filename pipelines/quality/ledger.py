@@ -92,15 +92,15 @@ def build_ledgers(
     slack_us: int,
     parsed_share_min: Mapping[Any, float],
 ) -> dict[str, pa.Table]:
-    """Return the rows of all ledgers.
+    """Return the rows of all ledgers, by ledger.
 
     Args:
-        logs: of the batch; those without records owe nothing.
+        logs: log files of the batch; files without records are not judged.
         data: files of data directories of the batch.
-        earlier: logs of earlier batches.
-        measured: rows of both, in all tables.
-        slack_us: by how much lines of one file may be out of order: it is taken off the facts' times.
-        parsed_share_min: by kind of log, the share of its records that has to be understood.
+        earlier: log files of earlier batches.
+        measured: measures of `logs` and `data`, by table.
+        slack_us: allowed disorder of lines within a file, subtracted from the facts' times.
+        parsed_share_min: by kind of log, the least share of parsed records.
     """
     tables = {
         "logs": _build_table(map_spark_types(IngestedLogFile), logs)

@@ -13,7 +13,7 @@ from highwater.pipelines.quality.expectation import Expectation, add_derived
 from highwater.schemas import bronze, silver
 from highwater.schemas.table import TableSpec
 
-#: Tables whose `time` is that of a log line. Unread times of unparsed lines are stored as 0.
+#: Tables whose `time` is the time of a log line. Unread times of unparsed lines are stored as 0.
 _TIMED = frozenset(spec.full_name for spec in silver.TABLES)
 #: Rows shown of those that break an expectation.
 _SHOWN_MAX = 3

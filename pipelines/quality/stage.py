@@ -60,12 +60,12 @@ _MEASURED = shape({"measured": "string"})
 def find_files(lake: Lake, specs: Iterable[TableSpec], done: Set[str]) -> Files:
     """Return files that hold rows of a batch, by table.
 
-    They are read off the newest commits, so that a long history costs nothing. Lines in bronze are those of an earlier
-    commit if a file was released from quarantine.
+    They are found in the newest commits, so a long history costs nothing. Bronze lines of a file that was released from
+    quarantine are in an earlier commit.
 
     Args:
-        specs: tables that it may have brought rows.
-        done: batches that came before it.
+        specs: tables that may have rows of the batch.
+        done: earlier batches.
     """
     added = [(spec, lake.find_unsettled_files(spec, done.__contains__)) for spec in specs if lake.has_rows(spec)]
     there = [(spec, files) for spec, files in added if files != () or spec.layer != "silver"]

@@ -48,8 +48,8 @@ _DURATIONS = (
     "response_queue_time_ms",
     "send_time_ms",
 )
-#: A follower's fetches on one connection, in the order in which it sent them. One that is told that its log diverges
-#: truncates it, and goes back (KIP-595).
+#: A follower's fetches on one connection, in the order of sending. A follower whose log diverges truncates it and
+#: fetches from a lower offset (KIP-595).
 _FETCHED_BEFORE = Previous(
     "fetch_offset",
     by=("file_id", "connection", "topic", "partition", "replica_id", "leader_epoch"),

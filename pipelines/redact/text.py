@@ -20,7 +20,7 @@ from highwater.pipelines.base.syntax import parse_source
 from highwater.pipelines.redact.pseudonyms import HOST, NAME, Pseudonyms
 
 _ROOT = Path(__file__).parents[2]
-#: Where the words of log lines, columns and messages stand.
+#: Folders with the words of log lines, columns and messages.
 _ROOMS = ("controllers", "data_dir", "grammars", "incidents", "kafka", "quality", "replay", "report", "rules", "timing")
 _FOLDERS = ("schemas", *(f"pipelines/{name}" for name in _ROOMS))
 #: Texts that Kafka logs, by the classes that log them, texts of rules, and tables.
@@ -97,7 +97,7 @@ _PORT = re.compile(r":\d{2,5}(?![\d.])")
 #: Before a port a name of several parts is a host's, whatever words it is of; but for a place in a source file.
 _HOST_LIKE = re.compile(r"(?=.*[.\-]).*(?<!\.java)(?<!\.scala)")
 _FOREIGN = re.compile(r"[^\x00-\x7f…]")
-#: A text so long was cut, as was one that says so; the end of a name that was cut is no name that anybody knows.
+#: A text of this length was cut, or one that says so. The rest of a name that was cut is not a known name.
 CUT_CHARS = 2000
 _CUT = re.compile(r"…(?: \(\d+ more characters\))?$")
 _TAIL_CHARS_MAX = 400

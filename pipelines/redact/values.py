@@ -15,7 +15,7 @@ from highwater.pipelines.report.detail import Detail
 from highwater.pipelines.report.headline import with_headline
 from highwater.pipelines.report.model import Report
 
-#: Where names of a kind stand. Other fields of such names as text: a connection, a partition, a path.
+#: Kind of the names in a field. Other fields have names within text: a connection, a partition, a path.
 NAMES: Mapping[str, str] = {
     **dict.fromkeys(("topic", "closing_topic"), kinds.TOPIC),
     **dict.fromkeys(("client_id", "client"), kinds.CLIENT),

@@ -85,9 +85,9 @@ def _parse_grammar(stamp: str) -> str:
 def _empty_outdated(lake: Lake, grammar: str) -> bool:
     """Empty silver if a table has rows of other grammars or lost them in an upgrade. Return True if so.
 
-    A table is of the grammars that its last stamp names. All are emptied before any is filled again, those that show
-    that it has to be done come last, and of them the one that says what was parsed: a run that was cut off is gone on
-    with. What was checked of the rows is forgotten first, since others come.
+    The last stamp of a table names its grammars. All tables are emptied before any is filled again. Tables of other
+    grammars come last, and ``line_counts`` after them, so that an interrupted run is detected and repeated. Results of
+    quality checks are dropped first.
     """
     stamps = [(spec, stamp) for spec in silver.TABLES if (stamp := lake.stamp(spec)) is not None]
     if all(_parse_grammar(stamp) == grammar for _, stamp in stamps):
@@ -104,7 +104,7 @@ def _empty_outdated(lake: Lake, grammar: str) -> bool:
 
 
 def _empty_table(lake: Lake, spec: TableSpec, file_ids: list[str], stamp: str) -> None:
-    """Remove all rows of a table except those of some files."""
+    """Remove the rows of all other files from a table."""
     paths = [file.path for file in lake.log(spec).files] if file_ids else []
     part = split_rows(lake.path(spec), spec, paths, Wanted(("file_id",), partial(_mask_files, file_ids=file_ids)))
     lake.replace_files(spec, part.written, stamp, part.whole)

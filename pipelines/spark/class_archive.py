@@ -14,7 +14,7 @@ from highwater.pipelines.base.jars import find_jars_dir
 #: Names the file that this process's JVM shall write its classes to when it ends.
 DUMP_VARIABLE = "HIGHWATER_DUMP_CLASSES"
 
-#: The JVM must not tell the user that an archive does not fit, which that of another release calls an error.
+#: Options that silence the JVM about an unsuitable archive: some releases log it as an error.
 _QUIET = "-Xlog:disable -Xlog:all=error,cds=off:stderr"
 
 

@@ -28,7 +28,7 @@ def filter_stderr() -> Iterator[int]:
 
 
 def _forward_lines(reading: int) -> None:
-    # Not sys.stderr: what the JVM says is no part of what a caller may have put in its place.
+    # Not sys.stderr: a caller may have replaced it, and the JVM's output is not for the replacement.
     with open(reading, "rb") as lines, open(_STDERR, "wb", buffering=0, closefd=False) as out:
         for line in lines:
             if not line.startswith(_OWN_WARNING):

@@ -57,14 +57,15 @@ _CLASSES = {
 
 
 def build_session(config: Config, app_name: str, text_bytes: int = 0, place: Place | None = None) -> SparkSession:
-    """Start Spark with Delta, or join the session that is already there.
+    """Start Spark with Delta, or join the existing session.
+
+    The user's settings win (`pipelines.spark.session_settings`): spark-submit's arguments first, then
+    ``[session.spark]``
+    of the configuration, then ``spark-defaults.conf``.
 
     Args:
-        text_bytes: how much log text there is to work on, roughly: the number of partitions on a cluster depends on it.
-        place: where the lake lies: a store is reached by jars and settings of its own.
-
-    What the user has set stays as it is (`pipelines.spark.session_settings`): spark-submit's arguments first, then
-    ``[session.spark]`` of the configuration, then ``spark-defaults.conf``.
+        text_bytes: rough size of the log text to work on; on a cluster the number of partitions depends on it.
+        place: location of the lake; a store needs its own jars and settings.
 
     Raises:
         EnvironmentProblem: no suitable Java, no Delta jars, another Spark than PySpark's, or no answer from the master,
@@ -80,7 +81,7 @@ def build_session(config: Config, app_name: str, text_bytes: int = 0, place: Pla
     if is_submitted:
         said = asked | of_jvm
     else:
-        # The JVM may be that of an earlier session. What was launched has Delta's jars beside the user's.
+        # The JVM may be of an earlier session. Its launch settings have Delta's jars besides the user's.
         said = of_jvm | {key: value for key, value in asked.items() if key not in (_JARS, _CLASS_PATH)}
     master = said["spark.master"]
     _require_delta()
@@ -123,10 +124,10 @@ def _choose_app_name(name: str, said: Mapping[str, str]) -> str:
 
 
 def _look_up_once(spark: SparkSession) -> None:
-    """Keep the classes of the JVM that each column asks for.
+    """Cache the classes of the JVM that each column needs.
 
-    PySpark looks them up anew each time, and Py4J tries a name without its package in all packages that it knows: 5,000
-    look-ups and three seconds of a small audit.
+    PySpark looks them up at each use, and Py4J tries a name without its package in each known package: 5,000 look-ups
+    and three seconds of a small audit.
     """
     jvm = spark.sparkContext._jvm
     for name, members in _CLASSES.items():
@@ -229,7 +230,7 @@ def is_delta_missing(session: SessionConfig) -> bool:
 
 
 def _build_jar_settings(given: Mapping[str, str], in_process: bool, place: Place | None) -> dict[str, str]:
-    """Return Delta's jars, those of the lake's store, and those that the user names."""
+    """Return the settings for the jars of Delta, of the lake's store and of the user."""
     if _has_delta(given):
         return {}
     if not find_delta_jars():

@@ -1,12 +1,10 @@
 """Default settings of a session, by where it runs. Pure.
 
-A setting is made where no one else made it: spark-submit's arguments, spark-defaults.conf and ``[session.spark]`` win.
-Two of them are lists that ours is added to, and one is no one's to change.
+A default applies only if spark-submit's arguments, spark-defaults.conf and ``[session.spark]`` do not set it. Two
+settings are lists, to which ours are added; one (`REQUIRED`) always applies.
 
-What was measured on a laptop holds for a laptop. So there are settings that belong to the lake or to this program
-(`EVERYWHERE`), and settings of a driver that is the whole of Spark, for a few cores and a small input (`in_process`).
-On a cluster Spark's own defaults and those of its owner decide: parallelism follows the cores there are and adaptive
-execution, compilers and collectors are the JVM's, the UI is on.
+`EVERYWHERE` belongs to the lake or to this program. `_IN_PROCESS` was measured on a laptop, for a driver that is the
+whole of Spark, with a few cores and a small input. On a cluster Spark's own defaults and its owner's settings decide.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ EVERYWHERE = {
     "spark.sql.files.maxPartitionBytes": "33554432",
     # A row of a fold is a chunk of some thousand rows: ten thousand of them would be gigabytes in one batch.
     "spark.sql.execution.arrow.maxBytesPerBatch": "33554432",
-    # With it the stateful operator's Python workers are not those of all other queries, and a daemon more is started.
+    # If enabled, the stateful operator uses Python workers of its own, and a second daemon is started.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     # transformWithState keeps its state in RocksDB only.
     "spark.sql.streaming.stateStore.providerClass": (
@@ -58,11 +56,11 @@ _IN_PROCESS = {
     "spark.ui.enabled": "false",
     # Small files are worth a task of their own where opening one costs nothing.
     "spark.sql.files.openCostInBytes": "65536",
-    # Delta reads a table's log with 50 tasks unless told otherwise; ours have a handful of commits.
+    # Delta's default for reading a table's log is 50 tasks; our logs have few commits.
     # Creating 16 tables, 16 small writes and 8 reads: 107 s of CPU with 50 tasks, 51 to 55 with 2, 52 with 1.
     "spark.databricks.delta.snapshotPartitions": "1",
-    # Few partitions are neither to be coalesced nor skewed, and each stage would have the whole query planned and
-    # printed anew: 131 jobs of an audit of 34 queries, against 46.
+    # Few partitions need neither coalescing nor skew handling, and each stage would plan and print the whole query
+    # again: 131 jobs of an audit of 34 queries, against 46.
     "spark.sql.adaptive.enabled": "false",
     "spark.python.daemon.module": f"{__package__}.worker_daemon",
     # Rows pass the JVM as chunks of bytes, so there is nothing that pays for compiling queries: 97 s of CPU with
@@ -83,13 +81,13 @@ IN_PROCESS_JVM_OPTIONS = (
     # The first compiler only. The JVM then reserves 48 MB for compiled code, which a full audit fills.
     "-XX:TieredStopAtLevel=1",
     "-XX:ReservedCodeCacheSize=240m",
-    # Arrow checks each access to its buffers unless told otherwise: a tenth of what tasks do in the JVM.
+    # Without these, Arrow checks each access to its buffers: a tenth of the tasks' time in the JVM.
     "-Darrow.enable_unsafe_memory_access=true",
     "-Darrow.enable_null_check_for_get=false",
 )
 #: Spark's own number of shuffle partitions; adaptive execution makes fewer of them where there is little in each.
 _PARTITIONS = 200
-#: A chosen size, not a measured one: text of one partition, of which a fold's rows are a part.
+#: Text per partition, chosen and not measured.
 _PARTITION_TEXT_BYTES = 128 << 20
 
 

@@ -1,10 +1,9 @@
 """Files of HDFS.
 
-The client (`hdfs-native`) speaks to name nodes and data nodes in their own protocols: it needs neither a JVM nor a
-library of Hadoop's. Who holds the files of a URI, and how to prove who asks, is where Hadoop has it: in the files of
-``HADOOP_CONF_DIR``, or of ``etc/hadoop`` in ``HADOOP_HOME``.
+The client (`hdfs-native`) uses the protocols of name nodes and data nodes: it needs neither a JVM nor a library of
+Hadoop's. Addresses and credentials come from the files of ``HADOOP_CONF_DIR``, or of ``etc/hadoop`` in ``HADOOP_HOME``.
 
-A file is put in place whole: it is written beside its place and renamed, which a name node does or refuses at once.
+A file appears whole: it is written under a temporary name and renamed, which a name node does or refuses at once.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from highwater.pipelines.storage.remote import WORDS_MAX, Opened, RemoteStore, r
 _PRINTED = re.compile(r'\w+\((?:"[\w.$]*?(?P<java>\w+)", )?"(?P<words>.*)"\)', re.DOTALL)
 _STACK = re.compile(r"(\n\t|\\n\\t)at .*", re.DOTALL)
 _DENIED = "AccessControlException"
-#: The end of what is told of a name below a file, by exceptions of several classes, that of a denial among them.
+#: End of messages about a path below a file. Exceptions of several classes have it, also the one of a denial.
 _BELOW_FILE = "(is not a directory)"
 _CLEARER = {
     "No NameNode hosts found": "no name node is known for it: give the port, or name its hosts in hdfs-site.xml",
@@ -87,7 +86,7 @@ class HdfsStore(RemoteStore):
         except (FileNotFoundError, NotADirectoryError):
             return []
         if len(entries) == 1 and entries[0].path == _format_path(uri):
-            return []  # that of a file is itself
+            return []  # listing a file returns the file itself
         return sorted(entries, key=lambda entry: _name(entry) + "/" * entry.isdir)
 
     def is_folder(self, place: Place) -> bool:
@@ -154,10 +153,10 @@ HDFS = HdfsStore()
 
 
 class _Beside:
-    """A file that is written beside its place, and put there when it is closed.
+    """A file that is written under a temporary name, and renamed when it is closed.
 
     Args:
-        overwrite: whether one that is there is replaced.
+        overwrite: whether an existing file is replaced.
     """
 
     def __init__(self, uri: Uri, overwrite: bool = True) -> None:

@@ -59,7 +59,7 @@ class LocalStore:
         try:
             os.stat(place)
         except PermissionError:
-            return True  # for all that can be told
+            return True  # it may exist
         except (OSError, ValueError):
             return False
         return True
@@ -102,7 +102,7 @@ class LocalStore:
         self.replace_all(file.parent, {file.name: content})
 
     def replace_all(self, folder: Place, contents: Mapping[str, bytes]) -> None:
-        """Write all beside the files, then rename each over its own."""
+        """Write all contents to temporary files in the folder, then rename each."""
         drafts: dict[Path, Place] = {}
         try:
             for name, content in contents.items():

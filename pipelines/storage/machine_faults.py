@@ -38,7 +38,7 @@ _UNREAD = re.compile(r"FAILED_READ_FILE\S* Encountered error while reading file 
 _EXECUTOR_LOST = re.compile(r"ExecutorLostFailure")
 _AGAIN = "run again: the tables are as their last commits left them"
 _CHAIN_MAX = 20
-#: A disk with so much room is not full: of something else there is no more.
+#: A disk with this much room is not full: inodes or a quota are used up.
 _ROOM_BYTES = 1 << 30
 
 
@@ -148,7 +148,7 @@ def _list_texts(error: BaseException | None) -> Iterator[str]:
 
 
 def _find_java_cause(error: BaseException) -> BaseException | None:
-    """Return the cause of an exception; PySpark stores that of a converted one separately."""
+    """Return the cause that PySpark stores in a converted exception."""
     cause = getattr(error, "_cause", None)
     return cause if isinstance(cause, BaseException) else None
 

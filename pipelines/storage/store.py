@@ -31,7 +31,7 @@ class Store(Protocol):
         """Yield all files below a folder, in the order of their names.
 
         Args:
-            failed: told of folders that cannot be read.
+            failed: receives the error of each folder that cannot be read.
         """
 
     def is_file(self, place: Place) -> bool:
@@ -74,7 +74,7 @@ class Store(Protocol):
         """Move a file of this machine to a place, whole, or leave the existing one.
 
         Args:
-            source: for a path, beside it.
+            source: in the same folder, if the place is a path.
         """
 
     def remove(self, file: Place) -> None:

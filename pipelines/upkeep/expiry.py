@@ -1,23 +1,19 @@
-"""Retention: old days are dropped, and what is told of the days that stay does not change. Nothing here needs Spark.
+"""Retention: old days are dropped, and results of the days that stay do not change. Nothing here needs Spark.
 
-What is as small as metadata is stays for good: leaderships, ISRs, settings, the register of files. What grows with
-traffic goes: lines of logs (bronze), requests, fetches, checks (silver), answers (gold).
+Data as small as metadata stays for good: leaderships, ISRs, settings, the register of files. Data that grows with
+traffic goes: lines of logs (bronze), requests, fetches, checks (silver), answers (gold). Clusters are independent.
 
-Each cluster by itself, so that one which is new, silent, or ahead of its time is nothing to the others.
+- *The cut* is a midnight in UTC, by the clock of the machine that drops days. Days before it are **closed**: every
+  writer of gold keeps their rows (`lake.lake.Lake`), since their inputs are gone. So gold may be kept for longer.
+- *The anchor* is the newest run with folds (``state.folds``, of one run a day) whose seals of the cluster are all
+  before the cut. A replay from the beginning starts at the anchor, with its folds.
+- *From the anchor*, and from an hour before it, all rows stay: of each broker by its own seal, since each log has
+  its own clock. All rows of a broker without a seal in the anchor stay.
+- *Known findings* stay (`pipelines.rules.findings`): their evidence may be gone.
 
-- *The cut* is a midnight, in UTC, by the clock of who drops days: lines of a cluster tell nothing of today. Days before
-  it are **closed**: every writer of gold leaves their rows as they are (`lake.lake.Lake`), since what made them is
-  gone. So they may be kept for longer than what they were made of.
-- *The anchor* is a run that left folds (``state.folds``, of one run a day), the newest one of which all seals of the
-  cluster lie before the cut. Where a replay would begin at the beginning, it begins there, with the folds of
-  then.
-- *From the anchor on*, and from an hour before it, everything stays: of each broker by its own seal, as each log has
-  a clock of its own. A broker that the anchor does not know keeps all.
-- *Findings* that were known stay (`pipelines.rules.findings`): a rule may rest on what is gone.
-
-A table's files are read and written again once for all clusters, and only those that hold both rows that go and rows
-that stay. The ledger, ``state.expiries``, comes first: from then on days are closed, and a run that was cut off is made
-again by the next one with the same bounds or later ones.
+A file is rewritten once for all clusters, and only if some of its rows go and some stay. The ledger,
+``state.expiries``, is written first and closes the days. The next run with the same or later bounds repeats an
+interrupted one.
 """
 
 from __future__ import annotations
@@ -66,7 +62,7 @@ class Anchor(NamedTuple):
 
     run_id: str  #: empty where none of it was ever replayed
     run_number: int  #: 0 likewise
-    needed_us: Mapping[Broker, int]  #: by broker, the earliest instant of which a replay may read anything
+    needed_us: Mapping[Broker, int]  #: by broker, the earliest time that a replay may read
     known_us: int  #: findings of before, which is all that was read, are known
 
 

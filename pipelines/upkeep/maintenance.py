@@ -1,16 +1,14 @@
-"""Upkeep of a lake: what its tables need, by their logs and folders alone, so that a lake in order costs no Spark.
+"""Upkeep of a lake: the work that its tables need, from their logs and folders alone. Without work Spark is not
+started.
 
-Three things are done, and rows are never dropped: gold is computed from all of silver, and a file that bronze no longer
-knew would be read again.
+Rows are never dropped: gold is computed from all of silver, and a file unknown to bronze would be read again.
 
-- A table of many small files is compacted (OPTIMIZE). Few large files are left alone, so that a second run finds
-  nothing to do and writes no version.
-- Files that only versions older than the retention need are removed, and data files of killed writes, which no log
-  names. Not by Delta's VACUUM: it follows links, and only what is listed here can be told before.
-- What a killed write leaves beside the log is removed, too: temporary files, checksums of files that are gone.
+- A table of many small files is compacted. Few large files are not touched, so a second run writes no version.
+- Files that only versions older than the retention need are removed, and data files that no log names. Delta's VACUUM
+  is not used: it follows links, and the files could not be listed before.
+- Leftovers of killed writes in the log's folder are removed: temporary files, checksums of missing files.
 
-Tables of every layer are looked after alike, those that an incremental run keeps as its state too: whoever reads an
-older version of one finds it for as long as the retention says.
+All layers are treated alike, also the resume state: a reader of an older version finds it until the retention ends.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ class Upkeep:
     small_files: int  #: live files below `SMALL_BYTES`
     unneeded: tuple[Place, ...]  #: data files that no version within the retention needs
     leftovers: tuple[Place, ...]  #: what killed writes left
-    lengthen: bool  #: Delta would forget removed files before the retention ends, and has to be told
+    lengthen: bool  #: Delta would forget removed files before the retention ends, so its property is raised
 
     @property
     def compact(self) -> bool:

@@ -1,16 +1,17 @@
-"""Upgrades: a lake that an older version of highwater made becomes one of this version, before a verb writes to it.
+"""Upgrades: a lake of an older version of highwater becomes one of this version, before a command writes to it.
 
-Nothing here needs Spark. What has to change is looked at first, so that a lake which cannot be brought up is left as it
-is; then it is written to ``state.upgrades``, then done. Each step may be cut off and made again:
+Nothing here needs Spark. All changes are planned first, so a lake that cannot be upgraded stays unchanged. The plan is
+recorded in ``state.upgrades``, then carried out. Each step may be interrupted and repeated:
 
-- columns that may be null and properties are set in one commit of the table;
-- a table of silver that differs otherwise loses its rows, and its stamp says so: the next parse makes silver anew from
-  bronze (`pipelines.silver.parse`);
-- where a table of gold, or what replays carry, differs otherwise, the ledger is told first that nothing may be gone on
-  from; the next replay makes gold anew from silver;
-- a table that nothing can be made from, as bronze is, is never touched: the lake is refused. So is one of 0.5 or older.
+- nullable columns and properties are set in one commit of the table;
+- a table of silver that differs otherwise loses its rows and gets a stamp that says so: the next parse fills silver
+  from bronze again (`pipelines.silver.parse`);
+- if a table of gold, or the resume state, differs otherwise, the run ledger records first that no run may resume; the
+  next replay computes gold from silver again;
+- a table without a source, such as the tables of bronze, is never changed: the lake is refused;
+- a lake of 0.5 or older is refused, too.
 
-What new grammars or rules would tell otherwise is none of this: `pipelines.base.fingerprint` tells the steps.
+Changed results of new grammars or rules are not handled here, but by `pipelines.base.fingerprint`.
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ def _plan_steps(root: Place, there: Sequence[TableSpec]) -> list[UpgradeStep]:
 
 
 def _note(root: Place, steps: Sequence[UpgradeStep], fence: Fence) -> None:
-    """Add the steps to the ledger, once: equal steps are those of an interrupted run."""
+    """Add the steps to the ledger, unless an interrupted run has added the same ones."""
     folder = _locate_table(root, UPGRADES)
     if find_version(folder) is None:
         create_table(folder, UPGRADES, fence)
