@@ -61,6 +61,12 @@ def test_of_a_log_that_has_grown_only_what_follows_is_stored() -> None:
     assert broken(LOGS, made(LOGS, [lines, COUNTS._replace(line_count=3)], 0, logs=[FILE])) == ["stored_lines"]
 
 
+def test_a_document_that_begins_with_a_line_of_signs_is_whole() -> None:
+    assert broken(LOGS, made(LOGS, [LINES._replace(first_line=2), COUNTS], 0, logs=[FILE])) == []
+    rows = made(LOGS, [LINES._replace(first_line=3, row_count=9, line_count=11), COUNTS], 0, logs=[FILE])
+    assert broken(LOGS, rows) == ["stored_lines", "counted_records"]
+
+
 def test_facts_outside_the_time_of_their_file() -> None:
     fact = Measured("silver.isr_changes", "f", 1, first_us=500, last_us=9_800)
     assert broken(LOGS, made(LOGS, [LINES, COUNTS, fact], 0, logs=[FILE])) == ["first_fact_us", "last_time_us"]
