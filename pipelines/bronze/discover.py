@@ -100,14 +100,24 @@ def discover(
             if not candidates:
                 raise InputError(path, "no log files in it", _remedy(unreadable, others))
         files |= dict.fromkeys(_readable(candidates, unreadable))
+    unreadable = [(_escape(path), why) for path, why in unreadable]
     if not files:
         problem, _, remedy = unreadable[0][1].partition(": ")
         raise InputError(unreadable[0][0], problem, remedy)
     return FoundFiles(tuple(sorted(files)), tuple(dict.fromkeys(unreadable)), others, tuple(sorted(set(of_processes))))
 
 
+def _escape(path: str) -> str:
+    """Return a path in which bytes that are not UTF-8 are escapes, such as ``\\xff``."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def _remedy(unreadable: Sequence[tuple[str, str]], others: Counter[str]) -> str:
-    hint = f"; {len(unreadable)} files or folders cannot be read, such as {unreadable[0][0]}" if unreadable else ""
+    hint = (
+        f"; {len(unreadable)} files or folders cannot be read, such as {_escape(unreadable[0][0])}"
+        if unreadable
+        else ""
+    )
     return EXPECTED + hint + (f"; {listed(others)}" if others else "")
 
 
@@ -191,9 +201,11 @@ def _type_of(path: str, stats: Stat | None) -> str | None:
 
 
 def _readable(paths: Iterable[str], unreadable: list[tuple[str, str]]) -> Iterator[str]:
+    """Yield the files that can be opened and whose names a table can hold. Append the others and their problems."""
     for path in paths:
-        why = store_of(path).explain_unreadable(place_of(path))
-        if why is None:
-            yield path
-        else:
+        if _escape(path) != path:
+            unreadable.append((path, "name is not UTF-8: rename the file or its folder"))
+        elif (why := store_of(path).explain_unreadable(place_of(path))) is not None:
             unreadable.append((path, why))
+        else:
+            yield path

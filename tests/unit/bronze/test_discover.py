@@ -107,6 +107,22 @@ def test_input_errors_name_the_input(tmp_path: Path) -> None:
         discover([])
 
 
+@pytest.mark.parametrize("place", [b"bad\xff\xfe.log", b"caf\xe9/server.log", b"\xc3.txt"])
+def test_names_that_are_not_utf8_are_reported(tmp_path: Path, place: bytes) -> None:
+    tree(tmp_path, "server.log")
+    path = os.path.join(os.fsencode(tmp_path), place)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    Path(os.fsdecode(path)).write_bytes(SERVER)
+    found = discover([tmp_path])
+    assert [Path(file).name for file in found.files] == ["server.log"]
+    ((shown, problem),) = found.unreadable
+    assert shown.encode().decode() == shown
+    assert "\\x" in shown
+    assert problem == "name is not UTF-8: rename the file or its folder"
+    with pytest.raises(InputError, match="name is not UTF-8"):
+        discover([os.fsdecode(path)])
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     tree(tmp_path, "server.log", "controller.log")
