@@ -467,7 +467,7 @@ def test_the_chart_has_a_table(page: Browser) -> None:
     assert page.run("return document.querySelectorAll('#charttable tbody tr').length") == 0
 
 
-@pytest.mark.parametrize("width", [1400, 420])
+@pytest.mark.parametrize("width", [1600, 1024, 360, 320])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_is_wider_than_the_window(page: Browser, width: int, scheme: str) -> None:
     page.resize(width, 900)

@@ -36,7 +36,7 @@ class Picture {
   interval(x) { return Math.max(0, Math.min(TIME.number - 1, Math.floor(((x - GUTTER) / this.wide) * TIME.number))); }
 
   draw() {
-    const width = Math.max(360, this.place.clientWidth);
+    const width = Math.max(GUTTER + 120, this.place.clientWidth);
     if (width === this.drawn && this.key === this.state.kind + this.state.measure + ZONE.local) return;
     this.drawn = width;
     this.key = this.state.kind + this.state.measure + ZONE.local;

@@ -172,6 +172,8 @@ EVIDENCE_CHARS_MAX = 2_000_000
 LINE_CHARS_MAX = 2500
 #: Characters of a line of a request's story; `highwater trace request` has all.
 STORY_CHARS_MAX = 240
+#: Characters of a line of an incident; report.json has all that is stored.
+INCIDENT_LINE_CHARS_MAX = 600
 INPUTS_MAX = 500
 
 _SCRIPTS = ("dom.js", "cubes.js", "table.js", "chart.js", "waiting.js", "stories.js", "logs.js", "main.js")
@@ -242,6 +244,7 @@ def page_data(report: Report) -> dict[str, Any]:
         shown["word"] = WORDS[incident.class_]
         for line in shown["evidence"]:
             del line["byte_length"]
+            line["text"] = _shorten(line["text"], INCIDENT_LINE_CHARS_MAX)
         shown["commands"] = commands(incident, bool(report.operations.produce.observed))
     data["page"] = {"findings_left_out": left_out, "inputs_left_out": max(0, len(inputs) - INPUTS_MAX)}
     data["detail"] = (report.detail or NO_DETAIL).model_dump(mode="json")
