@@ -12,11 +12,11 @@ from highwater.pipelines.base.resources import list_dag_files
 
 
 def install(console: Console, folder: Path) -> ExitCode:
-    """Copy the DAGs and their modules; those of an earlier version are replaced.
+    """Copy the DAGs and their modules into `folder`. Files of an earlier version are replaced.
 
     Raises:
-        InputError: there is no such folder.
-        EnvironmentProblem: it cannot be written.
+        InputError: the folder does not exist.
+        EnvironmentProblem: the folder cannot be written.
     """
     if not folder.is_dir():
         raise InputError(

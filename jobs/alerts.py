@@ -35,14 +35,20 @@ class Alert(NamedTuple):
 
 
 class Undelivered(Exception):
-    """An alert that did not arrive."""
+    """Error of an alert that was not delivered."""
 
 
 def require_recipients(webhook: str | None, form: str, command: str | None) -> None:
-    """Check that alerts can be delivered, before there is one.
+    """Check that alerts can be delivered, before the first alert.
+
+    Args:
+        webhook: URL that receives alerts. None if unused.
+        form: format of the request body, for example ``slack``.
+        command: command that is run for each alert. None if unused.
 
     Raises:
-        ConfigError: the webhook is no address, PagerDuty's key is not in the environment, or the command cannot be run.
+        ConfigError: the webhook is not a valid URL, PagerDuty's key is not in the environment, or the command cannot be
+            run.
     """
     # The address may hold a token, and is not printed.
     if webhook is not None and not is_address(webhook):
@@ -72,7 +78,11 @@ def is_address(text: str) -> bool:
 
 
 def body(form: str, alert: Alert, environment: Mapping[str, str] = os.environ) -> bytes:
-    """Return the request body of a service."""
+    """Return the request body of an alert.
+
+    Args:
+        form: format of the service, for example ``slack``.
+    """
     makers = {"json": _json, "slack": _slack, "pagerduty": _pagerduty, "alertmanager": _alertmanager}
     return orjson.dumps(makers[form](alert, environment))
 
@@ -119,7 +129,7 @@ def _pagerduty(alert: Alert, environment: Mapping[str, str]) -> Any:
 
 
 def _alertmanager(alert: Alert, _: Mapping[str, str]) -> Any:
-    """Return the body for version 2 of its API, which takes a list."""
+    """Return the body for version 2 of Alertmanager's API, which expects a list."""
     incident = alert.incident
     labels = {
         "alertname": f"highwater_{incident.kind}",
@@ -139,11 +149,11 @@ def post(url: str, form: str, alert: Alert) -> None:
     """Send an alert.
 
     Raises:
-        Undelivered: the service did not take it.
+        Undelivered: the service did not accept the alert.
     """
     outcome = [f"no answer within {_TIMEOUT_S} s"]
     content = body(form, alert)
-    # A timeout of the client's is that of one read: an answer of one byte a second would outlast any.
+    # The client's timeout applies to a single read: a response of one byte per second would never time out.
     sending = Thread(target=lambda: outcome.__setitem__(0, _send(url, content)), daemon=True)
     sending.start()
     sending.join(_TIMEOUT_S)
@@ -152,9 +162,9 @@ def post(url: str, form: str, alert: Alert) -> None:
 
 
 def _send(url: str, content: bytes) -> str:
-    """Return why a service did not take a body. Empty if it did.
+    """Send a request body. Return the reason if the service did not accept the body, else an empty text.
 
-    Texts of the client's errors hold the address, which may hold a token. So the kind of the error is named only.
+    The client's error texts may contain the URL with a token. The reason is only the kind of the error.
     """
     address = urllib3.util.parse_url(url)
     proxy = None if proxy_bypass(address.netloc or "") else getproxies().get(address.scheme or "")
@@ -186,10 +196,12 @@ def _send(url: str, content: bytes) -> str:
 
 
 def call(command: str, alert: Alert) -> None:
-    """Run a command, without a shell: the incident is on its stdin as JSON, its main parts in its environment.
+    """Run a command for an alert, without a shell.
+
+    The command receives the incident as JSON on stdin, and the main fields in its environment.
 
     Raises:
-        Undelivered: it cannot be run, or fails.
+        Undelivered: the command cannot be run, or fails.
     """
     incident = alert.incident
     environment = {

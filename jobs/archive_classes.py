@@ -1,6 +1,6 @@
-"""Make the JVM's class archive: ``python -m highwater.jobs.archive_classes LOGS`` audits logs and keeps what is loaded.
+"""Makes the JVM's class archive: ``python -m highwater.jobs.archive_classes LOGS`` audits logs for it.
 
-It is an accelerator, so a failure is told and costs nothing but speed.
+The archive makes later starts faster. A failure is printed and has no other effect.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from highwater.schemas.audit import RULE_RESULTS
 
 
 def bundle(run: Run) -> ExitCode:
-    """Write the archive at ``run.out``.
+    """Write the last audit as an archive to ``run.out``.
 
     Raises:
         InputError: the lake holds no audit, or the archive cannot be written.

@@ -444,7 +444,7 @@ def _run(
     localizer: Localizer | None = None,
     **given: Any,
 ) -> Any:
-    """Return the input of a step; options without further work have the names of its fields."""
+    """Return the input of a step. Options that need no conversion have the names of its fields."""
     from highwater.jobs.steps import Run
 
     if redact_key_file is not None and not redact:
@@ -471,7 +471,7 @@ def _present(logs: Sequence[Place]) -> tuple[Place, ...]:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command and answer with its exit code; every exception ends here."""
+    """Run the command and return its exit code. Every exception is handled here."""
     try:
         # Not click's own main(): it ends a broken pipe with 1, which would read as "violated".
         with highwater.make_context("highwater", list(arguments)) as context:
@@ -516,7 +516,7 @@ _REMEDIES: Final = {
 
 
 def _file_of(error: OSError) -> str:
-    """Return the file that could not be read or written; without a name, the output."""
+    """Return the file that could not be read or written. Return the name of the output if the error names no file."""
     if error.filename is not None:
         return str(error.filename)
     leave_stdout()
@@ -553,7 +553,7 @@ def _debugging() -> bool:
 
 
 def main() -> None:
-    """Entry point of the console script."""
+    """Run the command as a console script."""
     if instruction := os.environ.get(COMPLETE_VARIABLE):
         complete(highwater, instruction)
     open_closed()

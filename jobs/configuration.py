@@ -9,9 +9,10 @@ from highwater.pipelines.base.config import Config, load_config
 
 
 def checked_config(conf: Path | None, settings: Mapping[str, object]) -> Config:
-    """Return the configuration.
+    """Return the configuration, with checked rules and expectations.
 
     Args:
+        conf: configuration file.
         settings: values by dotted key. None leaves the value of the file.
 
     Raises:

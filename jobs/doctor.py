@@ -47,7 +47,7 @@ PACKAGES = {
 }
 #: Below this a lake of a few hundred megabytes of logs does not fit.
 FREE_BYTES_MIN = 1 << 30
-#: What Python workers and the driver's own Python take beside the JVM's heap.
+#: Memory of Python workers and of the driver's Python, outside of the JVM's heap.
 BESIDE_HEAP_BYTES = 1 << 30
 
 
@@ -63,10 +63,10 @@ def doctor(conf: Path | None, console: Console, lake: Place, fetches: bool = Fal
     """Run all checks, print all findings.
 
     Args:
-        fetches: jars that are not there are fetched first: Delta's, and with a lake in S3 those of its file system.
+        fetches: fetch missing jars first: those for Delta, and for S3's file system if the lake is in S3.
 
     Returns:
-        CLEAN, or USAGE if anything is wrong.
+        CLEAN if every check passed, else USAGE.
     """
     if fetches:
         in_s3 = isinstance(lake, Uri) and lake.scheme == "s3a"
@@ -134,7 +134,7 @@ def _jars() -> list[CheckResult]:
     try:
         jars, package = find_delta_jars(), find_delta_package()
     except PackageNotFoundError:
-        return []  # already told
+        return []  # already reported
     if jars:
         return [CheckResult("delta jars", f"{len(jars)} for {package} ({find_jars_dir()})")]
     remedy = f"run `highwater doctor --fetch` on line, or set {JARS_VARIABLE} to a folder that has them"
@@ -163,7 +163,7 @@ def _import_as_worker() -> CheckResult:
 
 
 def _lake(lake: Place) -> list[CheckResult]:
-    """Check that the lake's folder, or the one above, is writable and has room."""
+    """Check that the lake's folder, or its nearest existing parent, is writable and has space."""
     if isinstance(lake, Uri):
         return _lake_in_store(lake)
     if lake.exists() and not lake.is_dir():
@@ -183,13 +183,13 @@ def _lake(lake: Place) -> list[CheckResult]:
 
 
 def _upgrade(lake: Place) -> list[CheckResult]:
-    """Return the changes that the next writing verb makes in a lake of another version."""
+    """Return the changes that the next writing verb will make, if another version wrote the lake."""
     try:
         return [CheckResult("upgrade", f"{what}: by the next run") for what in plan_upgrade(lake)]
     except InputError as refused:
         return [CheckResult("upgrade", f"{refused.file} {refused.problem}", refused.remedy)]
     except OSError:
-        return []  # told with the lake
+        return []  # reported with the lake
 
 
 def _lake_in_store(lake: Uri) -> list[CheckResult]:

@@ -8,7 +8,7 @@ from highwater.pipelines.base import errors
 
 
 class ExitCode(IntEnum):
-    """What `highwater` answers with. An interrupted run ends as the shell expects: 128 + signal."""
+    """Exit codes of `highwater`. An interrupted run ends as the shell expects: 128 + signal."""
 
     CLEAN = 0
     VIOLATED = 1

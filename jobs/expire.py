@@ -23,16 +23,16 @@ _COLUMNS = ("table", "rows")
 def expire(
     config: Config, console: Console, root: Place, keep: str | None, cluster: str | None, dry_run: bool
 ) -> ExitCode:
-    """Drop the days that are older than each layer is kept. Starts no Spark.
+    """Drop the days that are older than the retention of their layer. Starts no Spark.
 
     Args:
-        keep: ``90d``, for layers that ``[retention]`` does not name.
-        cluster: the one that loses days, by its name or id; None: each does.
+        keep: retention such as ``90d``, for layers that ``[retention]`` does not name.
+        cluster: name or id of the cluster that loses days. None for all clusters.
+        dry_run: print the days and drop nothing.
 
     Raises:
-        ConfigError: nothing says how long, or a layer is kept for less than the one that it is made of.
-        InputError: there is no lake, or no such cluster; or days cannot be dropped of any cluster without changing what
-            is told of later ones.
+        ConfigError: no retention is configured, or a layer has a shorter retention than the layer that it is made from.
+        InputError: the lake or the cluster does not exist, or dropping days would change the results of later days.
     """
     days, now = resolve_keep(keep, _by_layer(config)), datetime.now(UTC)
     tables_in(root)

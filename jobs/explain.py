@@ -24,7 +24,10 @@ STDIN = "-"
 
 
 def explain(console: Console, subject: str | None, form: str = "text") -> ExitCode:
-    """Explain a rule, a kind of incident, an exception, a log line, or the lines of stdin; None lists all rules.
+    """Explain a rule, a kind of incident, an exception, a log line, or the lines of stdin.
+
+    Args:
+        subject: what to explain. ``-`` reads stdin. None lists all rules.
 
     Raises:
         InputError: the subject is a single word that names none of these, or stdin is not text.
@@ -128,7 +131,7 @@ def explain_reading(console: Console, file: Place, config: IngestConfig) -> Exit
 
 
 def explain_flow(console: Console) -> ExitCode:
-    """Print the stages of a run, first as a figure."""
+    """Print the stages of a run, with a diagram first."""
     from highwater.schemas.flow import describe_steps, format_figure
 
     console.result(format_figure())

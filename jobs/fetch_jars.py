@@ -27,7 +27,7 @@ from highwater.pipelines.storage.unmade import undo_folders
 
 MIRROR_VARIABLE = "HIGHWATER_MAVEN"
 CENTRAL = "https://repo1.maven.org/maven2"
-#: Folders of the lock: Delta's jars, and those of S3's file system.
+#: Folders of the lock: Delta's jars, and the jars of S3's file system.
 DELTA, S3 = ".", "s3"
 _TIMEOUT_S = 60
 _MIRRORED = ("central", "*", "external:*")
@@ -50,17 +50,17 @@ class Jar(NamedTuple):
 
     @property
     def address(self) -> str:
-        """Return the path below a repository."""
+        """Return the path of the jar in a Maven repository."""
         return "/".join((*self.group.split("."), self.artifact, self.version, f"{self.artifact}-{self.version}.jar"))
 
     @property
     def is_there(self) -> bool:
-        """Return True if it was fetched; fetched jars are whole."""
+        """Return True if the jar's file exists. Jars get their final name only when they are complete."""
         return self.place.is_file()
 
 
 def locked(folder: str) -> list[Jar]:
-    """Return jars of a folder of the lock."""
+    """Return the jars of a folder in the lock."""
     lines = find_conf_file("jars.lock").read_text(encoding="utf-8").splitlines()
     rows = (line.split() for line in lines)
     jars = [Jar(row[0], *row[1].split(":"), int(row[2]), row[3]) for row in rows]  # type: ignore[arg-type, call-arg]
@@ -68,10 +68,10 @@ def locked(folder: str) -> list[Jar]:
 
 
 def fetch_missing(console: Console, session: SessionConfig) -> None:
-    """Fetch Delta's jars if the session to come needs them, and they are not there.
+    """Fetch Delta's jars if the next session needs them and they are missing.
 
     Raises:
-        EnvironmentProblem: they cannot be fetched.
+        EnvironmentProblem: the jars cannot be fetched.
     """
     if is_delta_missing(session):
         fetch(console, DELTA)
@@ -81,10 +81,10 @@ def fetch(console: Console, folder: str) -> Path:
     """Fetch jars into the folder of sessions, unless they are there.
 
     Returns:
-        Their folder.
+        Folder of the jars.
 
     Raises:
-        EnvironmentProblem: the repository does not answer, or with other bytes.
+        EnvironmentProblem: the repository does not answer, or sends a file with a wrong checksum.
     """
     jars = locked(folder)
     target = jars[0].place.parent
@@ -111,7 +111,7 @@ def fetch(console: Console, folder: str) -> Path:
 
 
 def _download(address: str, jar: Jar) -> None:
-    """Fetch one jar. It gets its name once it is whole."""
+    """Fetch one jar. The file gets its final name when it is complete."""
     jar.place.parent.mkdir(parents=True, exist_ok=True)
     partial = jar.place.with_suffix(".partial")
     with urlopen(address, timeout=_TIMEOUT_S) as answer, partial.open("wb") as file:
@@ -139,7 +139,7 @@ def _mirrors(settings: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    """Entry point for `make setup` and `make s3`."""
+    """Fetch the jars for `make setup` and `make s3`."""
     try:
         for folder in (DELTA, *sys.argv[1:]):
             sys.stdout.write(f"jars are in {fetch(RichConsole(), folder)}\n")

@@ -1,7 +1,7 @@
-"""The newest line of each broker, and brokers without new logs, so that a schedule is not green on nothing.
+"""The newest line of each broker, and brokers without new logs, so that a schedule does not pass without data.
 
-Kafka writes lines as long as it runs: with KRaft a snapshot of the metadata every hour. So no line of a running broker
-for longer than a limit means that its logs do not arrive any more, whatever those that did arrive tell.
+Kafka writes lines as long as it runs. With KRaft, a metadata snapshot is logged every hour. A running broker without a
+line for longer than a limit therefore means that its logs no longer arrive.
 """
 
 from __future__ import annotations
@@ -37,7 +37,11 @@ class Newest(NamedTuple):
 
 
 def newest_lines(lake: Lake, cluster_id: str | None) -> list[Newest]:
-    """Return the newest line of each broker of the lake, or of one of its clusters."""
+    """Return the newest line of each broker of the lake, or only of one cluster.
+
+    Args:
+        cluster_id: the only cluster to read. None for all clusters.
+    """
     of_cluster = pc.scalar(True) if cluster_id is None else pc.field("cluster_id") == cluster_id
     keys = ["cluster_id", "broker_id"]
     files = lake.rows(LOG_FILES, *keys, "last_time", where=of_cluster & (pc.field("kind") != OTHER_FILE))
@@ -61,7 +65,7 @@ def _micros(rows: pa.Table, name: str) -> pa.Table:
 
 
 def freshness_line(newest: Sequence[Newest]) -> str:
-    """Return the last line times of brokers; of many brokers the oldest ones."""
+    """Return the times of the last line of each broker. With many brokers, return only the oldest times."""
     if not newest:
         return "newest line: none of a known broker"
     oldest = sorted(newest, key=lambda line: (line.last_us, line))[:_NAMED_MAX]
@@ -78,8 +82,8 @@ def stale_lines(newest: Iterable[Newest], until_us: int, limit_us: int) -> list[
     """Return why logs are not fresh, a sentence per cluster or broker.
 
     Args:
-        until_us: the end of the interval that is judged.
-        limit_us: how much older than that the newest line of a broker may be.
+        until_us: end of the judged interval, microseconds since the epoch.
+        limit_us: maximum age of a broker's newest line at `until_us`, microseconds.
     """
     by_cluster: dict[str, list[Newest]] = {}
     for line in newest:

@@ -28,12 +28,12 @@ _OUTDATED = (
 
 
 def outdated(report: Report) -> Report:
-    """Return the report of outdated gold tables, which is never clean."""
+    """Return a report that says that the gold tables are outdated. Its verdict is never clean."""
     return doubted(report, _OUTDATED)
 
 
 def doubted(report: Report, reason: str) -> Report:
-    """Return the report with one more reason to be inconclusive."""
+    """Return the report with one more reason for an inconclusive verdict."""
     changes = {"verdict": _never_clean(report.verdict), "inconclusive": (reason, *report.inconclusive)}
     clusters = [part.model_copy(update={"verdict": _never_clean(part.verdict)}) for part in report.clusters]
     return with_headline(report.model_copy(update=changes | {"clusters": tuple(clusters)}))
@@ -44,11 +44,12 @@ def _never_clean(verdict: Verdict) -> Verdict:
 
 
 def gate_code(report: Report, fail_on: str, only_new: bool = False, stale: Sequence[str] = ()) -> ExitCode:
-    """Return the exit code of the verdict; an inconclusive one passes if only violations are to fail.
+    """Return the exit code of the verdict.
 
     Args:
-        only_new: violations that the run before had already do not fail.
-        stale: why the logs are not fresh. Then nothing passes, since nothing of the interval was seen.
+        fail_on: lowest verdict that fails. An inconclusive verdict passes if only violations fail.
+        only_new: ignore violations that the previous run had already.
+        stale: reasons why the logs are not fresh. Nothing passes if there is one.
     """
     verdict = report.verdict
     if only_new and _is_known(report):
@@ -61,7 +62,7 @@ def gate_code(report: Report, fail_on: str, only_new: bool = False, stale: Seque
 
 
 def _is_known(report: Report) -> bool:
-    """Return True if the run before had all violations: all are listed, and none is new."""
+    """Return True if the previous run had all violations: the report lists all of them, and none is new."""
     cut = len(report.violations) >= FINDINGS_MAX or any(rule.left_out and rule.cases for rule in report.rules)
     return bool(report.violations) and not cut and all(finding.is_new is False for finding in report.violations)
 
@@ -69,11 +70,13 @@ def _is_known(report: Report) -> bool:
 def gate_lines(
     report: Report, fail_on: str, only_new: bool = False, cluster_id: str | None = None, stale: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Yield the verdict, that of each cluster, incidents, violations, and reasons for not being clean.
+    """Yield the verdict, the verdict of each cluster, incidents, violations, and reasons for not being clean.
 
     Args:
-        cluster_id: the one that was asked for.
-        stale: why the logs are not fresh.
+        fail_on: lowest verdict that fails.
+        only_new: list only violations that the previous run did not have.
+        cluster_id: requested cluster. None for all clusters.
+        stale: reasons why the logs are not fresh.
     """
     since, until = report.window.since or "the first line", report.window.until or "the last line"
     is_whole = report.window.since is None and report.window.until is None
@@ -106,7 +109,7 @@ def gate_lines(
 
 
 def _happened(report: Report) -> Iterator[str]:
-    """Yield the most harmful incidents of the window, a line each, without intended ones."""
+    """Yield a line for each of the most harmful incidents of the window, except intended ones."""
     chains = worst(report)
     for chain in chains[:INCIDENTS_MAX]:
         yield f"happened: {plain(f'{WORDS[chain.harm]}, {window(chain)}: {first_sentence(chain.head.sentence)}')}"
@@ -116,7 +119,7 @@ def _happened(report: Report) -> Iterator[str]:
 
 
 def _new(report: Report) -> str:
-    """Return how many incidents, and findings of each kind, are new."""
+    """Return the number of new incidents, and of new findings of each kind."""
     if report.provenance.run_before is None:
         return "no earlier run to compare with"
     kinds: tuple[tuple[str, Sequence[Finding | Incident]], ...] = (

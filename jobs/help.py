@@ -54,7 +54,7 @@ class Verbs(click.Group):
 
 
 class Highwater(click.Group):
-    """The command: verbs by what people want of them, in whole sentences; alone, what to do first."""
+    """The command. Its help groups verbs by purpose. Without a verb, it prints the first steps."""
 
     command_class = Verb
 
@@ -84,7 +84,10 @@ class NoVerb(click.UsageError):
 
 
 def complain_of_use(error: click.ClickException, complain: Callable[[str], None]) -> None:
-    """Show the error of a command line in one sentence, and where to find help. Verbs alone list their verbs."""
+    """Print the error of a command line in one sentence, and where to find help.
+
+    A group of verbs without a verb prints its verbs.
+    """
     if isinstance(error, NoVerb | click.exceptions.NoArgsIsHelpError):
         error.show()
         return
@@ -114,7 +117,7 @@ COMPLETE_VARIABLE = "_HIGHWATER_COMPLETE"
 
 
 def _write_verbs(formatter: click.HelpFormatter, title: str, verbs: Iterable[click.Command]) -> None:
-    """Return verbs with their first sentence, whole."""
+    """Write verbs with their first sentence, not shortened."""
     with formatter.section(title):
         formatter.write_dl([(verb.name or "", verb.get_short_help_str(limit=1000)) for verb in verbs])
 

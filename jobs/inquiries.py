@@ -40,15 +40,15 @@ from highwater.pipelines.report.assemble import incident_of
 from highwater.pipelines.storage.place import Place
 from highwater.schemas.incidents import INCIDENTS
 
-#: Partitions without a leader that are told of at once.
+#: Maximum number of leaderless partitions that are printed.
 PARTITIONS_MAX = 20
 
 
 def tell(question: Question, *answers: Answer, is_whole: bool = False) -> ExitCode:
-    """Print answers; inconclusive where the logs show none of them.
+    """Print answers. The exit code is inconclusive if the logs show no answer.
 
     Args:
-        is_whole: lines of logs are not cut.
+        is_whole: print log lines at full length.
     """
     if question.form == "json":
         texts = [format_json(answer) for answer in answers]
@@ -69,7 +69,7 @@ def trace_request(
     correlation_id: int | None,
     connection: str | None,
 ) -> ExitCode:
-    """Print the story of one request; list them if several match."""
+    """Print the history of one request, or list the requests if several match."""
     reader = question.reader
     if request_id is not None:
         keys, asked = find_by_id(reader, request_id), f"request {request_id}"
@@ -115,7 +115,10 @@ def trace_write(question: Question, client_id: str | None, place: str | None) ->
 
 
 def _topic_and_partition(reader: LakeReader, place: str) -> tuple[str, int | None]:
-    """Return topic and partition of a name. Topics may end with a number, too."""
+    """Return topic and partition of a name. The partition is None if the name is a topic.
+
+    A topic may end with a number, too.
+    """
     topics = reader.rows(
         """SELECT 1 FROM (SELECT topic FROM silver_leader_and_isr UNION ALL SELECT topic FROM silver_replica_fetches)
            WHERE topic = $topic LIMIT 1""",
@@ -150,7 +153,11 @@ def trace_partition(question: Question, place: str) -> ExitCode:
 
 
 def trace_finding(question: Question, finding_id: str, is_whole: bool) -> ExitCode:
-    """Print the story of a finding; list them if a rule has several."""
+    """Print the details of a finding, or list the findings if a rule has several.
+
+    Args:
+        is_whole: print log lines at full length.
+    """
     reader = question.reader
     fitting = find_findings(reader, finding_id)
     if not fitting:
@@ -187,7 +194,7 @@ def tell_incidents(question: Question, broker_id: int | None, topic: str | None,
 
 
 def tell_survivors(question: Question, place: str | None, at: datetime | None) -> ExitCode:
-    """Print what each replica holds. Without a partition, do so for all leaderless partitions."""
+    """Print what each replica of a partition holds. Without a partition, print all leaderless partitions."""
     reader, at_us = question.reader, micros(at)
     if place is not None:
         topic, number = split_place(place)
@@ -216,7 +223,7 @@ def tell_survivors(question: Question, place: str | None, at: datetime | None) -
 
 
 class Span(NamedTuple):
-    """A side of a comparison: a lake, an interval of one, or one as an audit left it."""
+    """A side of a comparison: a lake, a time range of a lake, or a lake as an earlier audit left it."""
 
     name: str
     lake: Place
@@ -226,10 +233,10 @@ class Span(NamedTuple):
 
     @property
     def reader(self) -> LakeReader:
-        """Return a reader of its lake's tables.
+        """Return a reader of the tables of this side's lake.
 
         Raises:
-            InputError: there is no lake, or no such audit of it.
+            InputError: the lake or the audit does not exist.
         """
         tables = tables_in(self.lake)
         versions = None if self.run_id is None else find_run_versions(self.lake, tables, self.run_id)
@@ -237,7 +244,7 @@ class Span(NamedTuple):
 
 
 def compare_spans(question: Question, first: Span, second: Span, slow_ms: int) -> ExitCode:
-    """Print what changed from one side to the other."""
+    """Print what changed from the first side to the second."""
     sides = [
         compare.side(
             span.reader,

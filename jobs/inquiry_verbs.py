@@ -132,7 +132,7 @@ _RUN = "run:"
 
 
 def _span(text: str, lake: Place) -> Any:
-    """A side of a comparison; what has no interval in it is a lake."""
+    """Return a side of a comparison. A text without a time range is the path of a lake."""
     from highwater.jobs.inquiries import Span
 
     folder, at, interval = text.rpartition("@")

@@ -19,10 +19,10 @@ from highwater.schemas.bronze import LOG_FILES
 
 
 def tables_in(root: Place) -> dict[str, Place]:
-    """Return folders of a lake's tables by full name.
+    """Return the folders of a lake's tables by full name.
 
     Raises:
-        InputError: there is no lake, or a newer version of highwater wrote it.
+        InputError: the lake does not exist, or a newer version of highwater wrote it.
     """
     require_known_version(root)
     tables = find_tables(root)
@@ -32,12 +32,17 @@ def tables_in(root: Place) -> dict[str, Place]:
 
 
 def no_lake(root: Place) -> InputError:
-    """Return the error of a folder without a lake."""
+    """Return the error for a folder that does not contain a lake."""
     return InputError(root, "is not a lake", "ingest logs first, or name the lake with --lake")
 
 
 def closed_days(root: Place, closed: ClusterInstants, cluster_id: str | None) -> Iterator[tuple[str, str]]:
-    """Yield a sentence about closed days, of one cluster or of each."""
+    """Yield the lake's path and a sentence about closed days, for one cluster or for each.
+
+    Args:
+        closed: time before which days are closed, by cluster.
+        cluster_id: the only cluster to report. None for all clusters.
+    """
     instants = [(f" of cluster {name}", us) for name, us in sorted(closed.by_cluster.items())]
     if cluster_id is not None:
         instants = [(f" of cluster {cluster_id}", closed.of(cluster_id))]
@@ -58,11 +63,11 @@ def cluster_files(lake: Lake) -> list[FileCluster]:
 
 
 def only_cluster(lake: Lake, given: Set[str], note: Callable[[str], None]) -> str | None:
-    """Return the cluster of a report, if a lake holds others than the given logs; None for all.
+    """Return the cluster to report if the lake holds other clusters than the given logs. None for all clusters.
 
     Args:
-        given: clusters of the logs that were given.
-        note: is told that there are others.
+        given: clusters of the given logs.
+        note: receives a message if the lake holds other clusters.
 
     Raises:
         InputError: the logs are of several clusters, and the lake holds others.
@@ -80,7 +85,10 @@ def only_cluster(lake: Lake, given: Set[str], note: Callable[[str], None]) -> st
 
 
 def no_lines_of(lake: Lake, since: datetime | None, until: datetime | None, cluster_id: str | None) -> str | None:
-    """Return why a window has no line: it begins after the last or ends before the first. None if it may have some."""
+    """Return why a time range has no line: it begins after the last line or ends before the first.
+
+    None if the range may have lines.
+    """
     asked = bounds(since, until)
     where = None if cluster_id is None else pc.field("cluster_id") == cluster_id
     rows = lake.rows(LOG_FILES, "first_time", "last_time", where=where)

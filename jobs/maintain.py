@@ -36,14 +36,16 @@ def maintain(
     """Maintain every table of the lake, without Spark.
 
     Args:
-        force: allow a retention so short that it takes files from who is reading.
+        retention_hours: age from which unused files are removed.
+        force: allow a retention that may remove files which readers still use.
+        dry_run: print the work and change nothing.
 
     Returns:
-        USAGE if a table was refused; the others are looked after all the same.
+        USAGE if a table was refused. The other tables are maintained.
 
     Raises:
         ConfigError: the retention is too short, or longer than Delta keeps a log.
-        InputError: there is no lake, or others made it.
+        InputError: the lake does not exist, or another program made it.
     """
     if retention_hours > RETENTION_HOURS_MAX:
         raise ConfigError(
@@ -83,7 +85,7 @@ def maintain(
 
 
 def looked_after(root: Place) -> tuple[dict[str, Place], list[InputError]]:
-    """Return tables that maintenance may write, by full name, and why others are left alone."""
+    """Return the tables to maintain, by full name, and the reasons why other tables are skipped."""
     refused: list[InputError] = [refuse_odd_place(root, *odd) for odd in list_contents(root).odd.items()]
     paths = {}
     for name, path in find_tables(root).items():

@@ -16,13 +16,13 @@ OPENMETRICS = "metrics.openmetrics.txt"
 
 
 def export(question: Question, out: Place) -> ExitCode:
-    """Write the metrics of a lake, or of one cluster of it if one is named.
+    """Write the metrics of a lake. If the question names a cluster, write only the metrics of that cluster.
 
     Args:
-        question: window of minutes, by their start.
+        question: window, by the start of the minutes.
 
     Raises:
-        InputError: there is no lake, it holds no metrics of that time or cluster, or the folder cannot be written.
+        InputError: the lake does not exist, has no metrics of the window or cluster, or the folder cannot be written.
     """
     brokers, requests = (_rows(question, name) for name in ("broker_metrics", "request_metrics"))
     since_us, until_us = question.window

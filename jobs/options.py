@@ -98,7 +98,7 @@ def _with_named_others(context: click.Context, option: click.Parameter, lake: Pl
 
 
 def _trusted(context: click.Context, option: click.Parameter, conf: Path | None) -> Path | None:
-    """Warn about others who may change the configuration."""
+    """Return the configuration file. Warn if other users may change the file."""
     from highwater.pipelines.base.config import find_other_writer
     from highwater.pipelines.base.console import RichConsole
 
@@ -115,9 +115,9 @@ def _trusted(context: click.Context, option: click.Parameter, conf: Path | None)
 
 _SCHEMA = re.compile(r"\w+\.\w+", re.ASCII)
 PLACE = PlaceType()
-#: Those of `pipelines.report.printed.SECTIONS`, which takes long to import.
+#: Names in `pipelines.report.printed.SECTIONS`, which takes long to import.
 SECTION_NAMES = ("brokers", "coverage", "findings", "rules", "accuracy", "latency", "shares", "throttled", "outages")
-#: Those of `jobs.alerts`, likewise.
+#: Formats of `jobs.alerts`, which takes long to import.
 ALERT_FORMATS = ("json", "slack", "pagerduty", "alertmanager")
 SEVERITIES = ("critical", "major", "minor", "info")
 DAYS = re.compile(r"[1-9][0-9]{0,4}d", re.ASCII)

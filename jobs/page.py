@@ -14,7 +14,7 @@ PAGE = "report.html"
 
 
 def require_local(out: Place) -> None:
-    """Refuse a page in a store, which has no address for a browser.
+    """Raise an error if the page is in a store, where no browser can open it.
 
     Raises:
         InputError: the folder is in a store.

@@ -14,10 +14,14 @@ from highwater.schemas.catalog import TABLES
 
 
 def quality(run: Run, docs: Place | None, released: Sequence[str]) -> ExitCode:
-    """Release files, or check what is new; then write Data Docs if a folder is given.
+    """Release files, or check new files. Then write Data Docs if a folder is given.
+
+    Args:
+        docs: local folder for Data Docs. None: write none.
+        released: files to release. Empty: check new files.
 
     Raises:
-        InputError: there is no lake, or a file to release is not in quarantine.
+        InputError: the lake does not exist, a file to release is not in quarantine, or `docs` is in a store.
         QualityError: no log is left to audit.
     """
     if isinstance(docs, Uri):

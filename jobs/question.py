@@ -29,20 +29,20 @@ class Question(NamedTuple):
         """Return a reader of the lake's tables.
 
         Raises:
-            InputError: there is no lake.
+            InputError: the lake does not exist.
         """
         return LakeReader(self.lake, tables_in(self.lake))
 
     @property
     def cluster_id(self) -> str | None:
-        """Return the id of the named cluster; None for any.
+        """Return the id of the named cluster. None if no cluster is named.
 
         Raises:
-            InputError: the lake has none of this name.
+            InputError: the lake has no cluster of this name.
         """
         return None if self.cluster is None else named(self.reader, self.cluster)
 
     @property
     def window(self) -> tuple[int | None, int | None]:
-        """Return begin and end (exclusive) of the window, microseconds since the epoch."""
+        """Return start (inclusive) and end (exclusive) of the window, microseconds since the epoch. None if open."""
         return micros(self.time_from), micros(self.time_until)

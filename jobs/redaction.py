@@ -12,10 +12,13 @@ KEY_BYTES_MIN = 16
 
 
 def redaction_key(path: Path | None) -> bytes:
-    """Return the key in a file, stripped; without a file a random one, which is not stored.
+    """Return the key in a file, without surrounding blanks.
+
+    Args:
+        path: file with the key. None: return a random key, which is not stored.
 
     Raises:
-        InputError: the file cannot be read, or holds too little.
+        InputError: the file cannot be read, or the key is too short.
     """
     if path is None:
         return secrets.token_bytes(32)

@@ -1,4 +1,4 @@
-"""Sessions of Spark, one for a verb: ready for its work, or told why not."""
+"""Spark sessions, one for each verb: ready to work, or an error with the reason."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def spark_session(
     """Yield a session. On a cluster, print where it runs and check that its executors can do the work.
 
     Args:
-        files: logs that tasks will read.
-        writes: whether tasks will write files of the lake.
-        size_bytes: text that the verb has before it, roughly.
+        files: logs that tasks read.
+        writes: True if tasks write files of the lake.
+        size_bytes: approximate bytes of text that the verb reads.
 
     Raises:
-        EnvironmentProblem: jars cannot be fetched; executors lack the package, or do not see the lake or the logs.
+        EnvironmentProblem: jars cannot be fetched, or executors lack the package, or cannot read the lake or the logs.
     """
     fetch_missing(console, config.session)
     is_joined = SparkContext._active_spark_context is not None
@@ -61,7 +61,9 @@ def spark_session(
 
 
 def by_spark(config: Config, console: Console, root: Place, statement: str) -> pa.Table:
-    """Return rows of one query by Spark: for its own functions, and for tables whose rows only Delta knows.
+    """Return the result of one query that Spark runs.
+
+    Spark is needed for its own functions, and for tables whose rows only Delta can read.
 
     Raises:
         InputError: the statement is not a query that Spark can answer.

@@ -58,15 +58,15 @@ def show_duckdb_views(console: Console, root: Place, registered: bool) -> ExitCo
 def answer(
     console: Console, root: Place, statement: str, form: str, out: Place | None, config: Config | None
 ) -> ExitCode:
-    """Answer one query: print its rows, or write them into a file.
+    """Answer one query: print its rows, or write them to a file.
 
     Args:
         form: ``text``, ``csv``, ``json`` or ``parquet``.
-        out: the file; None: stdout.
-        config: for a session of Spark; None: DuckDB answers.
+        out: output file. None for stdout.
+        config: configuration of a Spark session. None: DuckDB answers.
 
     Raises:
-        InputError: there is no lake, or the statement is no query that can be answered.
+        InputError: the lake does not exist, or the statement is not a query that can be answered.
     """
     if form == PARQUET and out is None:
         raise InputError("--format parquet", "is nothing to print", "name a file with --out")

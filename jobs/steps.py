@@ -64,7 +64,7 @@ Problems = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Run:
-    """What every step is given."""
+    """Options and output of a step."""
 
     config: Config
     console: Console
@@ -84,18 +84,18 @@ class Run:
         """Return the id of the reported cluster in the lake.
 
         Raises:
-            InputError: it has none of this name.
+            InputError: the lake has no cluster of this name.
         """
         return None if self.cluster is None else find_cluster(self.lake, cluster_files(lake), self.cluster)
 
 
 def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
-    """Run all steps in a row; the code is the verdict."""
+    """Run all steps in order. The exit code is the verdict."""
     return OF_VERDICT[audited(run, logs).verdict]
 
 
 def audited(run: Run, logs: Sequence[Place]) -> Report:
-    """Run all steps in a row and return the report."""
+    """Run all steps in order and return the report."""
     started = datetime.now(UTC)
     problems: dict[tuple[str, str], None] = {}
     with _made_out(run), _opened_for(run, "audit", logs) as (lake, inputs):
@@ -119,9 +119,9 @@ def audited(run: Run, logs: Sequence[Place]) -> Report:
 
 
 def ingest(run: Run, logs: Sequence[Place]) -> ExitCode:
-    """Files to bronze; of more text than a batch the last one, once those before it are replayed.
+    """Ingest files into bronze. If the text is more than a batch, replay all batches but the last.
 
-    The code is that of an inconclusive verdict where a file of the lake could not be read, or not to its end.
+    The exit code is inconclusive if a file of the lake could not be read completely.
     """
     with _opened_for(run, "ingest", logs) as (lake, inputs):
         for _, is_last, _ in _ingested(run, lake, inputs):
@@ -134,26 +134,26 @@ def ingest(run: Run, logs: Sequence[Place]) -> ExitCode:
 
 
 def parse(run: Run) -> ExitCode:
-    """Bronze to silver."""
+    """Parse bronze lines into the silver tables."""
     with open_lake(run, "parse", writes=True, text_bytes=lambda: waiting_bytes(run.lake)) as lake:
         _parse(run, lake)
     return ExitCode.CLEAN
 
 
 def replay(run: Run) -> ExitCode:
-    """Silver to gold."""
+    """Replay the silver tables into gold."""
     with open_lake(run, "replay", writes=True, text_bytes=lambda: waiting_bytes(run.lake)) as lake:
         _replay(run, lake)
     return ExitCode.CLEAN
 
 
 def report(run: Run) -> ExitCode:
-    """Write the report from gold; the code is the verdict."""
+    """Write the report from the gold tables. The exit code is the verdict."""
     return OF_VERDICT[make_report(run).verdict]
 
 
 def make_report(run: Run) -> Report:
-    """Return the report from gold."""
+    """Return the report from the gold tables."""
     started = datetime.now(UTC)
     with _made_out(run), open_lake(run, "report") as lake:
         return _report(run, lake, run_id_of(run, lake), (), started)
@@ -164,11 +164,15 @@ def _made_out(run: Run) -> AbstractContextManager[None]:
 
 
 def gate(run: Run, fail_on: str, only_new: bool = False, stale_after_hours: float | None = None) -> ExitCode:
-    """The verdict over the gold tables of the last audit, and what is new since the one before; writes nothing.
+    """Print the verdict over the gold tables of the last audit, and what is new since the previous audit.
+
+    Writes nothing.
 
     Args:
-        stale_after_hours: how much older than the window's end a broker's newest line may be; None: twice as much as
-            the window is long, where it has both ends; 0: whatever it is.
+        fail_on: lowest verdict that fails.
+        only_new: ignore violations that the previous run had already.
+        stale_after_hours: maximum age of a broker's newest line at the end of the window. None: twice the length of the
+            window if it has both ends, else no limit. 0: no limit.
 
     Raises:
         InputError: the lake holds no audit.
@@ -211,16 +215,17 @@ def open_lake(
 ) -> Iterator[Lake]:
     """Yield the lake of a verb.
 
-    One that writes is waited for before Spark starts, and is then as this version declares it. One that only looks
-    does without Spark.
+    A verb that writes waits for its lock before Spark starts. Its lake is then upgraded to this version. A verb that
+    only reads starts no Spark.
 
     Args:
-        logs: logs that go into it; then the lake need not be there.
-        text_bytes: tells how much text a verb that writes has before it, roughly; not asked where there are logs.
-        look: called with the lake of a verb that writes, before Spark starts.
+        logs: logs to ingest. With logs, the lake need not exist.
+        writes: the verb writes to the lake.
+        text_bytes: returns the approximate bytes of text that a writing verb reads. Not called if there are logs.
+        look: called with the lake of a writing verb, before Spark starts.
 
     Raises:
-        InputError: there is no lake; a log is missing or none, or a folder in a store is not known.
+        InputError: the lake does not exist, a log is missing or invalid, or a folder in a store is unknown.
     """
     ingest = run.config.ingest
     files: Sequence[str] = ()
@@ -266,13 +271,13 @@ def open_lake(
 
 @contextmanager
 def stage(run: Run, lake: Lake, name: str) -> Iterator[None]:
-    """Yield a step of the work, shown here and in Spark's UI."""
+    """Show a step of the work here and in Spark's UI, while the context is open."""
     with run.console.stage(name), name_jobs(lake.spark, name) if lake.has_spark else nullcontext():
         yield
 
 
 def _replay_batch(run: Run, lake: Lake) -> str:
-    """Take what was ingested all the way to gold; gives the id of the audit."""
+    """Parse and replay the ingested lines into gold. Return the id of the audit."""
     _parse(run, lake)
     if run.config.quality.enabled:
         check_quality(run, lake)
@@ -281,7 +286,7 @@ def _replay_batch(run: Run, lake: Lake) -> str:
 
 @contextmanager
 def _opened_for(run: Run, verb: str, logs: Sequence[Place]) -> Iterator[tuple[Lake, Inputs]]:
-    """Yield the lake and the logs that go into it. What is read is printed, of short logs before Spark starts."""
+    """Yield the lake and the logs to ingest. Print a summary of the logs; if they are short, before Spark starts."""
     config = run.config.ingest
     found: list[Inputs] = []
 
@@ -302,9 +307,9 @@ def _opened_for(run: Run, verb: str, logs: Sequence[Place]) -> Iterator[tuple[La
 
 
 def _ingested(run: Run, lake: Lake, inputs: Inputs) -> Iterator[tuple[Problems, bool, set[str]]]:
-    """Write files to bronze, and yield after each batch: problems, whether it is the last, all clusters.
+    """Write files to bronze. Yield after each batch: problems, True for the last batch, and all clusters.
 
-    Data directories come with the last one: where they do not say whose they are, all logs are asked.
+    Data directories are read with the last batch. If a directory does not show its owner, all logs are searched for it.
     """
     config = run.config.ingest
     waiting = waiting_bytes(run.lake)
@@ -349,7 +354,7 @@ def _parse(run: Run, lake: Lake) -> None:
 
 
 def check_quality(run: Run, lake: Lake) -> None:
-    """Check what is new in silver. The run continues without files that fail."""
+    """Check the new rows in silver. Files that fail are quarantined, and the run continues without them."""
     with stage(run, lake, "quality"):
         checked = check(lake, run.config.quality)
     for path, problem in checked.quarantined:
@@ -392,9 +397,9 @@ def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str
 def whole_report(
     run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]], started: datetime | None
 ) -> Report:
-    """Return the report with all that the page shows."""
+    """Return the report with all details that the page shows."""
     cluster_id = run.cluster_id(lake)
-    # Beside each other: while a query is planned, a core has nothing to do.
+    # Run concurrently: while a query is planned, a core has nothing to do.
     collected, detail = run_concurrently(
         [
             lambda: _collect(run, lake, run_id, problems),
@@ -423,5 +428,5 @@ def _collect(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, st
 
 
 def run_id_of(run: Run, lake: Lake) -> str:
-    """Return the id of the audit that the lake's files, this configuration and this code make."""
+    """Return the id of the audit. It depends on the lake's files, the configuration and the versions of the code."""
     return fingerprint.run_id(gold.compute_inputs(lake, run.config), run.config.rules_hash)

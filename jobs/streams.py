@@ -1,4 +1,4 @@
-"""The streams of this process: those that whoever started it has closed, and those whose reader is gone."""
+"""The standard streams of this process: streams that the parent closed, and streams whose reader is gone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import sys
 
 
 def open_closed() -> None:
-    """Have all three there: the next file that is opened would take the number of one that is closed."""
+    """Open standard streams that are closed, as ``/dev/null``.
+
+    Otherwise the next opened file would get the number of a closed stream.
+    """
     for number in range(3):
         try:
             os.fstat(number)
@@ -18,5 +21,5 @@ def open_closed() -> None:
 
 
 def leave_stdout() -> None:
-    """Nobody takes what is printed: what is still buffered would raise once more at exit."""
+    """Drop the buffered output of stdout, whose reader is gone. At exit it would raise another error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

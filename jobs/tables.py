@@ -27,13 +27,13 @@ _TIME_CHARS = 19
 
 
 def show_tables(console: Console, root: Place, name: str | None, as_json: bool) -> ExitCode:
-    """List views and tables, or the columns of the one that is named.
+    """List views and tables, or the columns of the named table.
 
     A table is named ``silver.isr_changes``, ``silver_isr_changes`` or without its layer, a view by its name. ``state``
-    is neither: it shows what the replay carries from run to run, and where the next run continues.
+    shows what the replay carries from run to run, and where the next run continues.
 
     Raises:
-        InputError: there is no lake, or no such table in it.
+        InputError: the lake or the table does not exist.
     """
     paths = tables_in(root)
     if name == "state":
@@ -106,7 +106,7 @@ def _list_sizes(console: Console, tables: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _one_row(comment: str) -> str:
-    """Return the description of one row of a table, without the words that it is one."""
+    """Return a table's description, shortened to what one row is."""
     return comment.removeprefix("One row per ").split(". ")[0].rstrip(".")
 
 
@@ -121,7 +121,7 @@ def _list_view(console: Console, reader: LakeReader, view: ViewSpec, as_json: bo
     console.table(("column", "type"), [(name, type_.lower()) for name, type_ in columns])
 
 
-#: What the last replay left, by broker and kind; a size is that of what is stored, uncompressed.
+#: State that the last replay left, by broker and kind. Sizes are uncompressed bytes.
 _CARRIED = """
 SELECT cluster_id, broker_id, kind, count(*) AS "rows", sum(pending)::BIGINT AS pending,
        sum(coalesce(octet_length(state), 0) + coalesce(strlen("row"), 0))::BIGINT AS size_bytes, max(last_time) AS last
@@ -130,7 +130,7 @@ FROM state_folds WHERE run_number = $run GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 
 
 def _list_state(console: Console, root: Place, paths: dict[str, Place], as_json: bool) -> None:
-    """What is carried to the next run, and up to where the last replay is final, by broker."""
+    """List the state that the next run resumes from, and the time up to which the last replay is final, by broker."""
     # Declarations of tables import PySpark's types, which the rest of the verb does without.
     from highwater.pipelines.lake.stored_tables import StoredTables
     from highwater.pipelines.replay.runs import runs_of

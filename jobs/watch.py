@@ -1,7 +1,7 @@
-"""``highwater watch``: an audit of what is new, again and again, and what begins and ends meanwhile.
+"""``highwater watch``: audits new lines repeatedly, and reports incidents that begin or end.
 
-Each round is a run like the hourly one, so what it leaves is a run's. Which incidents were told is kept beside the
-report, so that a watch that was killed continues: nothing is reported twice, and what did not arrive is tried again.
+Each round is a run like the hourly one and leaves the same results. The reported incidents are stored in the folder of
+the report, so that a killed watch resumes. No incident is reported twice, and undelivered alerts are sent again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from highwater.pipelines.report.model import Incident, Report
 from highwater.pipelines.storage.place import Place
 from highwater.pipelines.storage.store import store_of
 
-#: What was told, beside the report.
+#: File of reported incidents, in the folder of the report.
 TOLD: Final = "watch.json"
 #: Rounds that fail one after another before the watch ends: a disk that is full for a while, logs that rotate.
 _FAILURES_MAX: Final = 10
@@ -42,12 +42,12 @@ _UNDELIVERED: Final = ", undelivered"
 
 
 class Recipients(NamedTuple):
-    """Who is told of incidents, beside stdout."""
+    """Recipients of alerts, besides stdout."""
 
     webhook: str | None = None  #: None: none
     form: str = "json"  #: of what the webhook is sent, one of `jobs.options.ALERT_FORMATS`
     command: str | None = None  #: None: none
-    severity: str = "major"  #: the least that they are told of
+    severity: str = "major"  #: minimum severity to send
     metrics: Place | None = None  #: file for Prometheus; None: none
 
 
@@ -65,14 +65,14 @@ class _OfRound(Console):
 
 
 def watch(run: steps.Run, logs: Sequence[Place], every_s: float, recipients: Recipients, rounds: int = 0) -> ExitCode:
-    """Audit as logs grow, until it is interrupted.
+    """Audit as logs grow, until the watch is interrupted.
 
     Args:
-        every_s: from the beginning of a round to that of the next.
-        rounds: that many, then it ends; 0: for ever.
+        every_s: seconds from the start of a round to the start of the next.
+        rounds: number of rounds. 0 for no limit.
 
     Raises:
-        HighwaterError: the first round fails, or ten one after another do.
+        HighwaterError: the first round fails, or ten consecutive rounds do.
     """
     alerts.require_recipients(recipients.webhook, recipients.form, recipients.command)
     quiet = replace(run, console=_OfRound(run.console))
@@ -137,7 +137,7 @@ def _round(
 
 
 def _at_first(report: Report, console: Console) -> dict[str, str]:
-    """Return alerts at the start of a watch: a count of what ended before, and what still lasts."""
+    """Print how many incidents ended before the watch began. Return the states of these incidents."""
     over = {incident.incident_id: ENDED for incident in _worth_telling(report) if incident.end_time is not None}
     if over:
         console.result(f"{number(len(over), 'incident')} ended before the watch began: highwater incidents")
@@ -145,7 +145,7 @@ def _at_first(report: Report, console: Console) -> dict[str, str]:
 
 
 def undelivered(report: Report, states: dict[str, str]) -> list[Alert]:
-    """Return alerts of the last round that did not arrive."""
+    """Return the alerts of the last round that were not delivered."""
     return [
         Alert(incident, state.startswith(ENDED))
         for incident in _worth_telling(report)
@@ -154,10 +154,10 @@ def undelivered(report: Report, states: dict[str, str]) -> list[Alert]:
 
 
 def due(report: Report, states: dict[str, str]) -> list[Alert]:
-    """Return alerts that are due: what began, and what ended of what a round before reported; in order of time.
+    """Return due alerts in order of time: incidents that began, and reported incidents that ended.
 
-    An incident that is over when it is first seen begins now and ends with the next round: a service that was told of
-    both at once would call no one.
+    An incident that has ended when it is first seen begins in this round and ends in the next. A service that receives
+    both alerts at once would call no one.
     """
     begun = [incident for incident in _worth_telling(report) if incident.incident_id not in states]
     ended = [
@@ -194,7 +194,7 @@ def _deliver(alert: Alert, recipients: Recipients) -> None:
 
 
 def _remind(report: Report, states: dict[str, str], recipients: Recipients, console: Console) -> None:
-    """Alertmanager takes what it is not reminded of for over."""
+    """Repeat open alerts to Alertmanager, which closes an alert that is not repeated."""
     for incident in _worth_telling(report):
         if states.get(incident.incident_id) == BEGUN and incident.end_time is None:
             try:
@@ -204,7 +204,7 @@ def _remind(report: Report, states: dict[str, str], recipients: Recipients, cons
 
 
 def _states_before(out: Place) -> dict[str, str] | None:
-    """Return states that a watch reported before this one; None where there are none."""
+    """Return the states that an earlier watch reported. None if no watch stored any."""
     store = store_of(out)
     if not store.is_file(out / TOLD):
         return None
@@ -217,7 +217,7 @@ def _states_before(out: Place) -> dict[str, str] | None:
 
 @contextmanager
 def _interrupted_by(number: signal.Signals) -> Iterator[None]:
-    """Yield while the signal of a service manager ends the process as Ctrl-C does."""
+    """Handle the signal of a service manager like Ctrl-C, while the context is open."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

@@ -1,7 +1,7 @@
-"""Logs of months in batches, each of which is ingested and audited before the next one is. Pure.
+"""Batches of a backlog of logs. Each batch is ingested and audited before the next one. Pure.
 
-A run takes memory, disk and time by what is new to it. Runs that follow each other give what one run would have given,
-so a first run over a large folder is made as several, in the order of the logs' time, as if they had come hour by hour.
+A run needs memory, disk and time in proportion to the new text. Consecutive runs give the same results as a single run.
+A first run over a large folder is therefore split into runs over batches, in the order of the logs' time.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class _Unit(NamedTuple):
 
 
 def in_batches(logs: Iterable[Profile], batch_bytes: int) -> list[list[Profile]]:
-    """Return the logs in batches of about this much text, by their beginnings; what has no time comes first.
+    """Return the logs in batches of about `batch_bytes` of text, sorted by their first time.
 
-    A log belongs to where it begins, however long it goes on. Where there is such a place in its second half, a batch
-    ends where all of its logs do, so that the next one has no line that is older.
+    Logs without a time come first. A log belongs to the batch of its first line. If possible, a batch ends in its
+    second half at a place where all of its logs end. The next batch then has no older line.
     """
     by_file = defaultdict(list)
     for log in logs:
@@ -44,7 +44,7 @@ def in_batches(logs: Iterable[Profile], batch_bytes: int) -> list[list[Profile]]
 
 
 def text_bytes(log: Profile) -> int:
-    """Return the text of a log that is new."""
+    """Return the bytes of a log's new text."""
     return log.content_bytes - log.start_offset
 
 
@@ -59,7 +59,10 @@ def _size(units: Iterable[_Unit]) -> int:
 
 
 def _end(units: Sequence[_Unit], size_bytes_min: int) -> int:
-    """Return how many of the units, at most all but the last, are a batch: the most behind which no line is older."""
+    """Return the number of units in the next batch, at most all but the last.
+
+    It is the largest number after which no line is older.
+    """
     end, size_bytes, last_us = len(units) - 1, 0, 0
     for number, (unit, after) in enumerate(pairwise(units), 1):
         size_bytes += unit.size_bytes

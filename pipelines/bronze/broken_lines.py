@@ -1,4 +1,4 @@
-"""Why lines that the eye knows for Kafka's cannot be read, and what to do, by the first lines of a file. Pure."""
+"""Reasons why lines of Kafka cannot be read, and what to do, from the first lines of a file. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def width_of(lines: Sequence[bytes], has_longer: bool = False) -> int | None:
     """Return the width at which lines were wrapped or cut, in characters. None if they were not.
 
     Args:
-        has_longer: other lines may be longer.
+        has_longer: lines longer than the width may exist.
     """
     sizes = Counter(len(line.decode(errors="replace")) for line in lines if line)
     ((width, count),) = sizes.most_common(1) or ((0, 0),)
@@ -46,7 +46,7 @@ def width_of_words(lines: Sequence[bytes]) -> int | None:
 
 
 def cut_lines(lines: Sequence[bytes]) -> str | None:
-    """Return what is wrong with lines that a tool cut, and how to have them whole."""
+    """Return a problem with its remedy if a tool truncated the lines. None if no lines were truncated."""
     marked = [line for line in lines if len(line) > _WIDTHS.start and line.rstrip().endswith(_MARKS)]
     whole = [line for line in lines if line.strip()]
     widths = Counter(len(line.decode(errors="replace").rstrip()) for line in marked)
@@ -61,7 +61,7 @@ def cut_lines(lines: Sequence[bytes]) -> str | None:
 
 
 def wrapped_lines(lines: Sequence[bytes]) -> str | None:
-    """Return what is wrong with lines that a terminal broke where its width ends."""
+    """Return a problem with its remedy if a terminal wrapped the lines at its width. None if no lines were wrapped."""
     width = width_of(lines)
     if width is None:
         return None

@@ -1,8 +1,8 @@
 """Broker ids from names of streams, hosts, files and folders: ``kafka-0``, ``Broker-2_16-00_02aa.log.gz``. Pure.
 
-A name counts if no line shows who wrote a file. Names of other files, whose lines show it, confirm or refute that the
-number in a name is the id. Pods and containers are numbered from 0 or 1, whatever the ids are: ``kafka_3`` of compose
-may be broker 1001. So a number without the word broker needs other names of its shape.
+A name is used only if no line shows who wrote a file. Files whose lines show the broker confirm or refute that the
+number in a name is the broker id. Pods and containers are numbered from 0 or 1, whatever the ids are: ``kafka_3`` of
+compose may be broker 1001. A number without the word broker therefore needs other names of its shape.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _CHARS_MAX = 255
 _ROTATION = re.compile(r"(?<=\.)(?:log|out|txt)\W?\d.*$", re.IGNORECASE)
 #: Words of names that belong to brokers.
 _OF_BROKER = re.compile(r"(?:broker|kafka|controller|dual-role)(?:[-_](?:broker|server))?[-_]?")
-#: A number behind these is an id, as far as no other name of the shape has another id.
+#: A number after these words is an id, unless another name of the shape contradicts it.
 _SAYS_ID = re.compile(r".*(?:broker(?:[-_]?(?:id|server))?[-_]?|kafka)")
-#: Other words need so many names of the shape, each with its broker's id.
+#: Minimum number of other names of the shape, each with its broker's id, for all other words.
 _WITNESSES_MIN = 2
 
 
@@ -50,7 +50,7 @@ class BrokerName(NamedTuple):
 
 
 def broker_names(path: str, hosts: Iterable[str] = ()) -> Iterator[BrokerName]:
-    """Yield the names that may stand for a broker: of its stream, its file, its host, its folders, in this order.
+    """Yield the names that may identify a broker: from its stream, its file, its host, its folders, in this order.
 
     Args:
         hosts: names of the host that lines of the file show.
@@ -71,11 +71,13 @@ def broker_name(path: str) -> BrokerName | None:
 def brokers_of_names(
     writers: Iterable[tuple[BrokerName, int]], asked: Iterable[BrokerName]
 ) -> Mapping[BrokerName, int]:
-    """Return the broker of each name, as far as other files' lines confirm it, or do not contradict a word for an id.
+    """Return the broker of each name that the lines of other files confirm.
+
+    A name whose word says that its number is an id needs no confirmation. It must only not be contradicted.
 
     Args:
-        writers: names of files whose lines show who wrote them, and who that was.
-        asked: names of files whose lines do not.
+        writers: names of files whose lines show the broker, with its id.
+        asked: names of files whose lines do not show the broker.
     """
     ids: dict[BrokerName, set[int]] = defaultdict(set)
     for name, broker_id in writers:
@@ -98,5 +100,5 @@ def brokers_of_names(
 
 
 def _needed(name: BrokerName) -> int:
-    """Return how many other names of the shape have to have their brokers' ids."""
+    """Return how many other names of the shape must contain the id of their broker."""
     return 0 if name.says_id else 1 if name.is_of_broker else _WITNESSES_MIN

@@ -1,9 +1,9 @@
-"""Bundles of logs (tar, compressed tar, zip), read as they are: members stream past, and nothing is unpacked to disk.
+"""Bundles of logs (tar, compressed tar, zip), read as they are: members are streamed, and nothing is unpacked to disk.
 
-A member is addressed as ``bundle!/member``; one of a tar within it as ``bundle!/inner.tgz!/member``. Its name is a
-label and never a path to open, so that a name that climbs out of its folder leads nowhere. Links are not followed, and
-told of where they are named as logs and lead to none that was read; devices and sparse files are passed over. What a
-member may cost is bounded: compression by `pipelines.bronze.decompress`, names and headers here.
+A member's address is ``bundle!/member``. A member of a tar within a bundle is ``bundle!/inner.tgz!/member``. Names are
+labels and are never opened as paths, so ``..`` in a name has no effect. Links are not followed. A link that is named as
+a log is reported if its target was not read. Devices and sparse files are skipped. The cost of a member is limited:
+compression by `pipelines.bronze.decompress`, names and headers here.
 """
 
 from __future__ import annotations
@@ -61,18 +61,18 @@ _DAMAGE = (DamagedError, tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFEr
 
 
 class Member(NamedTuple):
-    """A file of a bundle, or what is wrong with the bundle."""
+    """A file of a bundle, or a problem of the bundle."""
 
     path: str  #: its address
     stream: Readable | None  #: to be read before the next member is asked for; None with a problem
     problem: str | None = None  #: what is wrong, and what to do
     target: str | None = None  #: address of what a link names
-    foreign: str | None = None  #: what it is, if it is no log (`pipelines.bronze.file_types`)
+    foreign: str | None = None  #: type of a file that is not a log (`pipelines.bronze.file_types`)
     head: bytes = b""  #: beginning of the stream, as stored
 
 
 def is_bundle(name: str) -> bool:
-    """Return whether a file is a bundle, by its name."""
+    """Return True if a file is a bundle by its name."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -81,13 +81,13 @@ def members(
 ) -> Iterator[Member]:
     """Yield the logs of a bundle, in their order within it.
 
-    Args:
-        path: of the bundle.
-        file: the bundle, opened for reading bytes.
-        is_log: whether a member is taken, by the last part of its name.
-        is_asked: whether another member is taken if its content is a log's, by its address.
+    Data directories in a bundle come last, each as a problem: they are not read.
 
-    Data directories in it come last, each as a problem: they are not read.
+    Args:
+        path: path of the bundle.
+        file: the bundle, opened for reading bytes.
+        is_log: returns True if a member is taken, given the last part of its name.
+        is_asked: returns True if another member is taken when its content is a log, given its address.
     """
     is_zip = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
     file.seek(0)
@@ -150,7 +150,7 @@ class _Walk:
 
 
 class _Ahead:
-    """A stream of which the beginning was read already."""
+    """A stream whose beginning was read already."""
 
     def __init__(self, stream: Readable) -> None:
         self._stream = stream
@@ -159,7 +159,7 @@ class _Ahead:
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with the stream, once it was read."""
+        """Return the problem of the stream after it was read. None if there is none."""
         problem: str | None = getattr(self._stream, "problem", None)
         return problem
 
@@ -170,7 +170,7 @@ class _Ahead:
 
 
 class _MemberStream:
-    """A member that ends where it is damaged, and says so, as a file does that was cut."""
+    """A member's stream. It ends at damage and reports a problem, like a truncated file."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -202,14 +202,14 @@ def _problem_of(damage: Exception) -> str:
 
 
 def _label(path: str, name: str) -> str:
-    """Return the address of a member: no part of it leads out of the bundle, and a terminal shows it as it is."""
+    """Return the address of a member, without parts that lead out of the bundle and without control characters."""
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
     plain = "/".join(parts).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return path + MEMBER + "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in plain)
 
 
 class _ArchiveFile(BlockFile):
-    """The content of an archive. A member that claims more than there is makes tarfile read behind the end."""
+    """The content of an archive. tarfile reads past the end if a member's header claims too many bytes."""
 
     _empty_reads = 0
 
@@ -235,10 +235,10 @@ def _inflated(file: Readable) -> BlockFile:
 
 
 class _Header(tarfile.TarInfo):
-    """A header that must be right: tarfile ends an archive silently at one that is not.
+    """A tar header that is validated, because tarfile silently ends an archive at an invalid header.
 
     Attributes:
-        has_ended: the header before was the block of zeros that ends an archive. Another archive may follow.
+        has_ended: the previous header was the block of zeros that ends an archive. Another archive may follow.
     """
 
     has_ended = False
@@ -260,7 +260,10 @@ class _Header(tarfile.TarInfo):
             raise DamagedError(TRUNCATED if len(buf) < tarfile.BLOCKSIZE else CORRUPT) from error
 
     def _proc_member(self, archive: Any) -> Any:
-        """Return a header of a member, refusing to hold as much as it asks for. Overrides a method of `tarfile`."""
+        """Return a header of a member. Overrides a method of `tarfile`.
+
+        A header that would need too much memory is refused.
+        """
         if self.type == tarfile.GNUTYPE_SPARSE:
             self._sparse()
         if self.type in _HELD and self.size > _HEADER_BYTES_MAX:
@@ -279,7 +282,7 @@ def _tar_members(path: str, file: Readable) -> Iterator[Member]:
             fileobj=_inflated(file),  # type: ignore[call-overload]
             mode="r|",
             bufsize=tarfile.RECORDSIZE,
-            tarinfo=type("_OwnHeader", (_Header,), {}),  # its state is that of one archive
+            tarinfo=type("_OwnHeader", (_Header,), {}),  # one class for each archive, since it holds state
             ignore_zeros=True,  # archives that follow it are read, too
             errors="surrogateescape",
         ) as archive:
@@ -298,7 +301,7 @@ def _tar_members(path: str, file: Readable) -> Iterator[Member]:
 
 
 def _link(path: str, name: str, target: str) -> Member:
-    """Return the member of a link, which is not followed, with the address of its target within the bundle."""
+    """Return the member for a link, with the address of its target within the bundle. Links are not followed."""
     problem = "is a link, which is not followed in a bundle: pack the file itself"
     return Member(_label(path, name), None, problem, _label(path, posixpath.normpath(target)))
 

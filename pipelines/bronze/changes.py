@@ -1,9 +1,9 @@
-"""Layouts of a file beyond that of its beginning: a broker that started with other settings, outputs put together.
+"""Further layouts in a file, besides the layout at its beginning.
 
-The pass that profiles a file reads all of it in the layout of its beginning. Lines that begin as records do, but no
-record of that layout, are missed lines. Their layout is inferred as that of a file is, and each line is read by the
-layout in which it begins a record. Missed lines that no layout reads become records of their own, which coverage
-counts. Pure.
+Examples are a broker that restarted with other settings, and concatenated outputs. The profiling pass reads the whole
+file in the layout of its beginning. Lines that begin like a record, but not in that layout, are missed lines. Their
+layout is inferred like a file's layout, and each line is read by the layout in which it begins a record. Missed lines
+that no layout reads become separate records, which coverage counts. Pure.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Changes:
     """Missed lines of a file, found in the pass that reads it.
 
     Attributes:
-        sees_all: all records have to be seen, and not only those of several lines or with a problem.
+        sees_all: the caller must pass every record, not only records of several lines or with a problem.
     """
 
     def __init__(self, layout: Layout | None) -> None:
@@ -51,7 +51,7 @@ class Changes:
         self._samples: dict[int, bytes] = {}
 
     def tap(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """Hand the blocks on, and hold the last ones."""
+        """Yield the blocks unchanged, and keep the last ones."""
         for block in blocks:
             if len(self._blocks) == _BLOCKS_HELD:
                 self._held_from += len(self._blocks.pop(0))
@@ -59,7 +59,7 @@ class Changes:
             yield block
 
     def see(self, record: RawRecord) -> None:
-        """Look at a record. Records of several streams may come in another order than they are in."""
+        """Examine a record. Records of several streams may arrive in another order than in the file."""
         is_good = record.problem is None
         if is_good and self.sees_all and self._parse is not None:
             is_good = self._parse(record.text) is not None
@@ -72,9 +72,10 @@ class Changes:
             self._sample(record.byte_offset)
 
     def _own_lines(self, lines: Sequence[bytes]) -> int:
-        """Return the number of a record's first lines that may be its message.
+        """Return how many of a record's first lines may be its message.
 
-        A message ends with its logger. A value of a client may hold what looks like one: then the last one counts.
+        A message ends with its logger. A client's value may contain text that looks like a logger. Then the last one
+        counts.
         """
         tail = self._layout.tail if self._layout is not None else None
         if tail is None:
@@ -94,7 +95,10 @@ class Changes:
         self._samples[self._held_from + begin] = held[begin : begin + _SAMPLE_BYTES]
 
     def layout(self, log_format: str = "") -> Layout | None:
-        """Return the layout by which the file has to be read again. None if nothing of it was missed."""
+        """Return the layout by which the file must be read again.
+
+        None if too few lines were missed, or if another layout would not read them.
+        """
         if self._missed < _LINES_MIN or log_format or (self._layout is not None and self._layout.order):
             return None
         known = [] if self._layout is None else [self._layout]

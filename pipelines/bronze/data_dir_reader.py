@@ -1,11 +1,10 @@
-"""From files of data directories to rows of tables, on plain Arrow data: what one worker does.
+"""Reads files of data directories into rows of tables, as plain Arrow data: the work of one Spark worker.
 
-No Spark session here. As in `grammars.facts` a worker gives blobs: rows of one table each, as an Arrow stream.
-A file's own row comes after the rows that it gave.
+The module does not use a Spark session. As in `grammars.facts`, a worker yields blobs: rows of one table each, as an
+Arrow stream. The row of a file comes after the rows that were read from it.
 
-Files that are of one place (cluster, broker, directory, name) are read by one worker, one after the other, so that of
-equal copies one is taken. The files of one metadata log are read together, since a change means what the changes before
-it left behind.
+Files of one place (cluster, broker, directory, name) are read by one worker, in sequence, so that only one of several
+equal copies is read. The files of one metadata log are read together, since a change depends on the changes before it.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _SHAPES = {spec.name: spec.schema for spec in (*TABLES, DATA_FILES)} | {UNREADAB
 
 
 class Owned(NamedTuple):
-    """A file, and whose it is."""
+    """A file and its owner."""
 
     file: DataFile
     owner: Owner
@@ -68,12 +67,12 @@ class Owned(NamedTuple):
         return sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
-#: What one worker reads in a row: the files of one place, those of a metadata log as one.
+#: Files that one worker reads in sequence: the files of one place. Files of a metadata log count as one.
 Unit = tuple[tuple[Owned, ...], ...]
 
 
 def units(files: Iterable[Owned]) -> list[Unit]:
-    """Return files by what has to be read together."""
+    """Return the files in groups that must be read together."""
     places: dict[tuple[Any, ...], dict[tuple[str, ...], list[Owned]]] = {}
     for owned in files:
         # Two copies of one metadata log are two logs: their segments need not fit together.
@@ -93,7 +92,7 @@ class FileReader:
 
     Args:
         known: ids of the contents that the lake has.
-        run_id: of the run that reads.
+        run_id: id of the run that reads.
     """
 
     def __init__(self, known: Collection[str], run_id: str) -> None:
@@ -102,7 +101,7 @@ class FileReader:
         self._tables = Tables(_SHAPES)
 
     def read(self, unit: Unit) -> Batches:
-        """Read what is new of a unit; gives the blobs that are full."""
+        """Read the contents of a unit that the lake does not have. Yield the blobs that are full."""
         for log in unit:
             files = list(self._look(log))
             new = {item.file_id for item in files} - self._known
@@ -115,7 +114,7 @@ class FileReader:
                 yield from self._file(files[0])
 
     def rest(self) -> Batches:
-        """Return the rows that did not fill a blob."""
+        """Yield the rows that are left after the last full blob."""
         return self._tables.rest()
 
     def _look(self, log: Sequence[Owned]) -> Iterator[_StoredFile]:
@@ -186,7 +185,7 @@ class FileReader:
     def _done(
         self, item: _StoredFile, source: Source, reader: SegmentReader | None, count: int, problems: Sequence[str]
     ) -> None:
-        """The file's own row."""
+        """Add the row of the file."""
         file, owner = item.owned.file, item.owned.owner
         said = [*problems, *filter(None, [reader.problem if reader else None])]
         more = len(said) - _PROBLEMS_SAID
@@ -227,7 +226,11 @@ class FileReader:
 
 
 def entries(kind: str, blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]:
-    """Yield entries of a text file of this kind."""
+    """Yield the entries of a text file of this kind.
+
+    Args:
+        kind: name of the file, for example ``meta.properties``.
+    """
     plain = kind.removesuffix(_LEFTOVER)
     if plain in OFFSET_CHECKPOINTS:
         return read_offset_checkpoint(blocks)

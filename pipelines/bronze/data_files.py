@@ -43,7 +43,7 @@ _PROPERTIES_MAX = 1_000
 
 @dataclass(frozen=True)
 class DataSummary:
-    """What an ingest of data directories did."""
+    """Result of an ingest of data directories."""
 
     files_found: int = 0  #: files of data directories in the input
     files_new: int = 0  #: of them, files whose content the lake did not have
@@ -60,11 +60,13 @@ def ingest_data(
     folders: Folders = NO_FOLDERS,
     cluster: str = "",
 ) -> DataSummary:
-    """Read the data directories in files and folders into the lake, after their logs: those tell whose they are.
+    """Read the data directories in files and folders into the lake.
+
+    Logs must be ingested first, since they show which cluster and broker a directory belongs to.
 
     Args:
-        folders: clusters by folder.
-        cluster: of directories that do not say theirs, and have no logs beside them that do.
+        folders: settings of folders, with the names of their clusters.
+        cluster: cluster of directories that do not name theirs and have no logs nearby that do.
 
     Raises:
         InputError: a directory is of another cluster than the logs of its folder's name.
@@ -108,11 +110,11 @@ def ingest_data(
 
 
 def _remove_unregistered(lake: Lake, known: Set[str], runs: Set[str]) -> None:
-    """Take out rows that a run which broke off has left.
+    """Remove rows that an interrupted run left.
 
     Args:
         known: ids of the files in the register.
-        runs: ids of the runs that brought them.
+        runs: ids of the runs that registered them.
     """
     for spec in silver.TABLES:
         if lake.stamp(spec) not in {None, *runs}:

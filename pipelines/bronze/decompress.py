@@ -1,7 +1,7 @@
-"""Compressed bytes to blocks of content: gzip, bzip2, xz, zstd and lz4, told by their first bytes.
+"""Decompresses content in blocks: gzip, bzip2, xz, zstd and lz4, recognised by their first bytes.
 
-All of them stream: memory is bounded by the block size and by what the format itself has to keep (at most some 128 MiB,
-for zstd's and xz's largest settings). What comes before damage is given.
+All of them stream. Memory is bounded by the block size and by what the format itself has to keep (at most about 128
+MiB, for zstd's and xz's largest settings). Content before damage is returned.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ RATIO_MAX = 1000
 RATIO_ASKED_BYTES = 1 << 28
 
 _XZ_MEMORY_BYTES_MAX = 1 << 28
-#: So much of what stands before damage may be lost: Arrow says only that a read failed.
+#: Bytes before damage that may be lost: Arrow reports only that a read failed.
 _ARROW_READ_BYTES = 1 << 14
 
 Read = Callable[[int], bytes]
 
 
 class DamagedError(Exception):
-    """The content ends here, though not at its end.
+    """Error of a compressed stream that cannot be read to its end.
 
     Attributes:
-        what: truncated, corrupt, or blown up.
+        what: the damage: truncated, corrupt, or expanding too far.
     """
 
     def __init__(self, what: str) -> None:
@@ -41,7 +41,7 @@ class DamagedError(Exception):
         self.what = what
 
     def in_words(self, codec: str, given: int) -> str:
-        """Return what is wrong and what to do."""
+        """Return the problem and the remedy as a sentence."""
         if self.what == BLOWN_UP:
             return f"{codec} of more than {RATIO_MAX} times its size, which no log is: not read beyond {given} bytes"
         return f"{self.what} {codec} after {given} bytes of content: copy the file again"
@@ -51,7 +51,7 @@ TRUNCATED, CORRUPT, BLOWN_UP = "truncated", "corrupt", "blown up"
 
 
 def codec_of(beginning: bytes) -> str | None:
-    """Return the compression of a file that begins like this."""
+    """Return the compression of a file by its first bytes. None if it is not compressed."""
     for magic, codec in _MAGIC:
         if beginning.startswith(magic):
             return codec
@@ -62,10 +62,10 @@ def inflate(codec: str, read: Read, block_bytes: int) -> Iterator[bytes]:
     """Yield the content in blocks.
 
     Args:
-        read: gives the next compressed bytes, up to as many as it is asked for, and none at the end.
+        read: returns the next compressed bytes, at most the requested number. Returns no bytes at the end.
 
     Raises:
-        DamagedError: after all that could be read.
+        DamagedError: the stream is damaged. Raised after all readable content was yielded.
     """
     taken = given = 0
 
@@ -83,14 +83,14 @@ def inflate(codec: str, read: Read, block_bytes: int) -> Iterator[bytes]:
 
 
 def inflate_all(codec: str, read: Read, block_bytes: int, depth: int) -> Iterator[bytes]:
-    """Yield the content of a compression, and of compressions within it.
+    """Yield the content of a compressed stream, which may be compressed several times.
 
     Args:
         codec, read, block_bytes: as in `inflate`.
-        depth: number of compressions that are opened.
+        depth: maximum number of nested compressions.
 
     Raises:
-        DamagedError: after all that could be read.
+        DamagedError: the stream is damaged. Raised after all readable content was yielded.
     """
     blocks = inflate(codec, read, block_bytes)
     first = next(blocks, b"")
@@ -103,7 +103,7 @@ def inflate_all(codec: str, read: Read, block_bytes: int, depth: int) -> Iterato
 
 
 class BlockFile:
-    """Blocks that are read by size. Damage that ends them is raised by each further read."""
+    """File object over blocks. Each read after damage raises the error again."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
@@ -153,7 +153,7 @@ def _gzip(read: Read, block_bytes: int) -> Iterator[bytes]:
 
 
 def _salvage(inflater: zlib._Decompress, data: bytes, block_bytes: int) -> Iterator[bytes]:
-    """Yield what ``data`` decompresses to before its damage, byte by byte."""
+    """Yield the content that `data` decompresses to before its damage, byte by byte."""
     held: list[bytes] = []
     size = 0
     for position in range(len(data)):
@@ -195,7 +195,7 @@ def _streams(make: Callable[[], Any], read: Read, block_bytes: int) -> Iterator[
 
 
 class _Input:
-    """What Arrow asks of a file."""
+    """A file object with the methods that Arrow needs."""
 
     closed = False
 

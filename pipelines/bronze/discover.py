@@ -1,6 +1,6 @@
-"""Finds log files: what the given files and folders hold, without the data directories beside them.
+"""Finds log files in the given files and folders. Data directories in the folders are listed separately.
 
-A file of a folder is a candidate by its name, or by its content: its beginning, middle and end are looked at.
+A file of a folder is a candidate by its name, or by its content: its beginning, middle and end are examined.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ EXPECTED = (
 
 @dataclass(frozen=True)
 class FoundFiles:
-    """What was found."""
+    """Result of `discover`."""
 
     files: tuple[str, ...]  #: absolute paths in sorted order, each once
     unreadable: tuple[tuple[str, str], ...]  #: path and reason of files and folders that cannot be read
@@ -71,12 +71,12 @@ def discover(
 ) -> FoundFiles:
     """Find the log files, and bundles of them, in files and folders.
 
-    A file that is given by its own name is taken, whatever it holds. In folders a file is taken if its name looks
-    like a log's or matches a pattern of ``include`` other than ``*``, or, with ``*``, if it has records of a broker,
-    and if it matches no pattern of ``exclude``.
+    A file that is given by its own path is always taken. In a folder, a file is taken if its name looks like a log or
+    matches a pattern of ``include`` other than ``*``. With ``*``, a file with records of a broker is taken as well. A
+    file that matches a pattern of ``exclude`` is not taken.
 
     Raises:
-        InputError: an input is not there, or has no log files in it.
+        InputError: an input does not exist, or has no log files in it.
     """
     if not inputs:
         raise InputError("command line", "no logs given", "name the files or folders that hold the brokers' logs")
@@ -126,7 +126,7 @@ def _no_folder(unreadable: list[tuple[str, str]], error: OSError) -> None:
 
 
 def is_log(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
-    """Return whether a file of a folder or a bundle is taken for a log, by its name and the patterns of `discover`."""
+    """Return True if a file of a folder or a bundle is a log by its name and the patterns of `discover`."""
     if _SEGMENT.fullmatch(name) or any(fnmatchcase(name, pattern) for pattern in exclude):
         return False
     if any(fnmatchcase(name, pattern) for pattern in include if pattern != ANYTHING):
@@ -135,7 +135,10 @@ def is_log(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
 
 
 def is_asked(path: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
-    """Return True if a file that is no log by its name has to be looked at: not a data file, and not excluded."""
+    """Return True if the content of a file decides whether it is a log.
+
+    The name of such a file names neither a log nor a data file, and no pattern of `exclude` matches it.
+    """
     name = os.path.basename(path)
     is_excluded = any(fnmatchcase(name, pattern) for pattern in exclude)
     is_data = _SEGMENT.fullmatch(name) or _OF_DATA_DIR.fullmatch(name) or recognise(path) is not None
@@ -177,10 +180,10 @@ def _is_wanted(
 
 @lru_cache(maxsize=1 << 16)
 def _type_of(path: str, stats: Stat | None) -> str | None:
-    """Return what a file is by its content. None if it is a log, or a bundle.
+    """Return the type of a file by its content. None if it is a log or a bundle.
 
     Args:
-        stats: size and time of the file: it is asked once as long as these stay.
+        stats: size and time of the file. The answer is cached until they change.
     """
     with open_file(path) as file:
         stored = file.read(HEAD_BYTES)

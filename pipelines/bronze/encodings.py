@@ -1,7 +1,7 @@
 """Encodings of text: UTF-16, UTF-32 and lone carriage returns become UTF-8 lines, as a stream. Pure.
 
-Readers see UTF-8 with LF or CRLF, so offsets are those of the converted content. UTF-8 needs no conversion.
-Bytes that are not UTF-8 stay in the content. `decode_text` takes a text with such bytes for Windows-1252.
+Readers receive UTF-8 with LF or CRLF, so offsets count bytes of the converted content. UTF-8 needs no conversion. Bytes
+that are not UTF-8 stay in the content. `decode_text` reads a text with such bytes as Windows-1252.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _ASCII = frozenset(b"\t\n\r\x1b" + bytes(range(0x20, 0x7F)))
 #: Minimum share of ASCII among the code units that are not NUL, and minimum number of these code units.
 _ASCII_SHARE_MIN = 0.7
 _UNITS_MIN = 8
-#: Minimum size of a beginning, as far as the content has that much.
+#: Minimum size of a beginning, unless the content is shorter.
 _BEGINNING_BYTES_MIN = 1 << 12
 #: Text may have this share of control characters. A block of NULs after a power loss is mostly shorter than the text.
 _CONTROL_SHARE_MAX = 0.1
 _CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\r\f\x1b")
 _CARRIAGE_RETURNS = "carriage returns"
-#: Windows-1252. Its five unassigned bytes are those of Latin-1.
+#: Windows-1252. Its five unassigned bytes are read as Latin-1.
 _WINDOWS_1252 = "".join(bytes([byte]).decode("cp1252", errors="ignore") or chr(byte) for byte in range(256))
 
 
 def encoding_of(beginning: bytes) -> str | None:
-    """Return the encoding that a content has to be converted from. None if its lines can be read as they are."""
+    """Return the encoding from which a content must be converted. None if its lines can be read as they are."""
     for mark, encoding in _MARKS:
         if beginning.startswith(mark):
             return encoding
@@ -64,7 +64,10 @@ def convert(blocks: Iterator[bytes]) -> tuple[str | None, Iterator[bytes]]:
 
 
 def decode_text(text: bytes) -> str:
-    """Decode a text: UTF-8, or Windows-1252 if it has bytes that are not UTF-8 and no letter beyond ASCII that is."""
+    """Decode a text as UTF-8.
+
+    Decode it as Windows-1252 if it has bytes that are not UTF-8, and no valid UTF-8 letter beyond ASCII.
+    """
     try:
         return text.decode()
     except UnicodeDecodeError:
@@ -75,7 +78,7 @@ def decode_text(text: bytes) -> str:
 
 
 def is_binary(sample: bytes) -> bool:
-    """Return True if a converted content has too many control characters for a text. NULs count as well."""
+    """Return True if a converted content has too many control characters for a text. NULs count."""
     controls = len(sample) - len(sample.translate(None, _CONTROLS))
     return controls > len(sample) * _CONTROL_SHARE_MAX
 

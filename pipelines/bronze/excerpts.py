@@ -1,4 +1,4 @@
-"""Excerpts: files from which lines were left out. What an excerpt does not contain proves nothing. Pure."""
+"""Excerpts: files from which lines were left out. Lines missing from an excerpt prove nothing. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MIXED: Final = ("server", "other")
 
 
 def has_gaps(lines: Sequence[bytes]) -> bool:
-    """Return True if lines begin with numbers of lines that ascend, but not one by one."""
+    """Return True if lines begin with line numbers that ascend with gaps."""
     found = [match for line in lines if (match := _NUMBERED.match(line))]
     if len(found) < max(_RECORDS_MIN, _NUMBERED_SHARE * sum(map(bool, lines))):
         return False
@@ -35,9 +35,9 @@ def excerpt_of(kind: str, hints: Hints, is_numbered: bool = False) -> str | None
     """Return the reason why a file is an excerpt. None if its lines do not show that others were left out.
 
     Args:
-        kind: of the file. Logs of one logger are no excerpts.
-        hints: of the file's lines.
-        is_numbered: `has_gaps` of its lines.
+        kind: kind of the file. Logs of one logger are not excerpts.
+        hints: hints from the file's lines.
+        is_numbered: result of `has_gaps` for its lines.
     """
     if is_numbered:
         return NUMBERS

@@ -67,12 +67,12 @@ def _as_logged(head: RecordHead) -> bytes:
 
 
 def explain_file(path: str, zone: str, record_bytes_max: int, log_format: str = "") -> Iterator[tuple[str, str]]:
-    """Yield what is known of the way in which a file is read, as names and values.
+    """Yield names and values that describe how a file is read.
 
     Args:
         zone: IANA zone of times that carry none.
         record_bytes_max: as in `pipelines.bronze.reader.sourced_records`.
-        log_format: the layout that a user names; empty: it is inferred.
+        log_format: the layout that a user names. Empty: it is inferred.
 
     Raises:
         OSError: the file cannot be read.
@@ -96,7 +96,7 @@ def explain_file(path: str, zone: str, record_bytes_max: int, log_format: str = 
 
 
 def described(name: str) -> Iterator[tuple[str, str]]:
-    """Yield what a layout's name has: containers, frames, layout, order."""
+    """Yield the parts of a layout's name: containers, frames, layout, order."""
     for order, steps, layout in readings_of(name):
         for step in steps:
             kind, _, rest = step.partition(" ")

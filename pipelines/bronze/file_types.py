@@ -1,6 +1,6 @@
-"""Types of files by their content: broker logs, bundles of them, and what else lies beside logs. Pure.
+"""Types of files by their content: broker logs, bundles of them, and other files that are found near logs. Pure.
 
-A name matters for Java archives only, which are zip files.
+The name matters only for Java archives, which are zip files.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _TIME: Final = re.compile(rb"\d\d:\d\d:\d\d")
 
 
 def bundle_form(name: str, stored: bytes) -> str | None:
-    """Return `ZIP` or `TAR` if a file that begins like this is a bundle. None if it is none.
+    """Return `ZIP` or `TAR` if a file is a bundle, by its first bytes. None if it is not a bundle.
 
     Args:
-        name: of the file. Java archives and office documents are zip files, too.
-        stored: its beginning, as stored.
+        name: name of the file. Java archives and office documents are zip files, too.
+        stored: beginning of the file, as stored.
     """
     if stored.startswith(ZIP_MAGIC):
         return None if _OTHER_ZIP.fullmatch(name) else ZIP
@@ -75,7 +75,7 @@ def is_log_content(parts: Iterable[bytes]) -> bool:
     """Return True if one of the parts of a content has records of a broker, or looks as if it had.
 
     Args:
-        parts: the beginning, and parts further on that may begin and end amid a line.
+        parts: the beginning, and later parts that may begin and end in the middle of a line.
     """
     for part in parts:
         if _KAFKA.search(part) is None:
@@ -113,10 +113,10 @@ def looks_like_log(lines: list[bytes]) -> bool:
 
 
 def type_of(content: bytes) -> str:
-    """Return what a file is that is not a broker's log.
+    """Return the type of a file that is not a broker's log.
 
     Args:
-        content: its beginning.
+        content: beginning of the file's content.
     """
     if not content:
         return EMPTY

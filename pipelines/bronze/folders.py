@@ -1,8 +1,8 @@
-"""What the configuration says of folders of logs: the cluster that they are of, and its brokers' time zone. Pure.
+"""Settings of log folders: the cluster and the time zone of the brokers whose logs they contain. Pure.
 
-A name that somebody gives a folder is the cluster's name wherever the lake names it, from the first hour on: brokers
-log the cluster's id at their start only, so files that tell it come hours after files that do not. The id that lines
-tell is kept beside it (``bronze.log_files.logged_cluster_id``), and has to be one id for one name.
+The configured name of a folder is the cluster's name everywhere in the lake. A broker logs its cluster id only when it
+starts, so most files do not show the id. The logged id is stored in ``bronze.log_files.logged_cluster_id``. A name must
+have exactly one logged id.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _REMEDY = "give each cluster a name of its own in ingest.clusters"
 
 @dataclass(frozen=True)
 class Folder:
-    """What is said of a folder."""
+    """Settings of a folder."""
 
     cluster: str = ""  #: the cluster's name; empty where only its zone is said
-    timezone: str | None = None  #: IANA name; None where it is that of all
+    timezone: str | None = None  #: IANA name; None for the general setting
 
 
 NOTHING_SAID = Folder()
@@ -32,13 +32,16 @@ NOTHING_SAID = Folder()
 
 @dataclass(frozen=True)
 class Folders:
-    """What is said of folders."""
+    """Settings of all configured folders."""
 
-    #: the parts of a folder's path, each of which may be a shell pattern, and what is said of it
+    #: the parts of a folder's path (each may be a shell pattern), and the folder's settings
     said: tuple[tuple[tuple[str, ...], Folder], ...] = ()
 
     def of(self, path: str) -> Folder:
-        """Return the settings of the innermost folder of a file; of two patterns, the longer one counts."""
+        """Return the settings of the innermost configured folder of a file.
+
+        If two patterns match, the longer one counts.
+        """
         parts = [part.removesuffix("!") for part in PurePath(path).parent.parts] if self.said else []
         fitting = [
             (len(patterns), sum(map(len, patterns)), number)
@@ -49,10 +52,12 @@ class Folders:
 
 
 def folders_of(said: Mapping[str, Folder]) -> Folders:
-    """Return settings of folders by path or URI; a relative path is in the working directory, a bundle is a folder.
+    """Return the settings of folders by path or URI.
+
+    A relative path starts in the working directory. A bundle is a folder.
 
     Raises:
-        InputError: one is a URI that is not supported.
+        InputError: a URI is not supported.
     """
     return Folders(tuple((PurePath(absolute(place_of(text))).parts, folder) for text, folder in said.items()))
 
@@ -61,18 +66,18 @@ NO_FOLDERS = Folders()
 
 
 class ClusterFile(NamedTuple):
-    """A file of the lake, or one that is about to be."""
+    """A file that the lake has or that is about to be ingested."""
 
     path: str
     cluster_id: str  #: the cluster that it is stored under
-    logged_cluster_id: str | None  #: the id that its lines tell, if they do
+    logged_cluster_id: str | None  #: cluster id that its lines show; None if none
 
 
 def require_one_name(folders: Folders, files: Iterable[ClusterFile]) -> None:
-    """See that what is said of folders is what the lake has them under, and that a name stands for one id.
+    """Check that folders have the cluster names that the lake has, and that a name has only one logged cluster id.
 
     Raises:
-        InputError: names the file, or two that contradict each other.
+        InputError: a file, or a pair of files, contradicts the configuration.
     """
     named = []
     names: dict[str, str] = {}

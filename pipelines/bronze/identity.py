@@ -1,7 +1,7 @@
-"""Who wrote a file: broker, cluster, Kafka version, mode and kind, read from what its lines say about their writer.
+"""Hints about the writer of a file: broker, cluster, Kafka version, mode and kind, read from the file's own lines.
 
-A line may name other brokers (gossip: elections, fetchers, live brokers), so only forms that Kafka uses for the
-broker's own id count, and they vote. What a file does not say about itself is then learnt from its neighbours, in
+A line may name other brokers (elections, fetchers, live brokers). Only forms that Kafka uses for the broker's own id
+count, and each is a vote. What a file's lines do not show is found from neighbouring files, in
 `pipelines.bronze.neighbours`.
 """
 
@@ -27,7 +27,7 @@ OTHER = "other"
 #: Votes for no kind of file: of loggers that only clients of Kafka have, and of those that brokers and clients share.
 CLIENT, SHARED = "client", "shared"
 
-#: Rare texts that tell something, wherever in the file they are: the reader looks for them in every block.
+#: Rare texts that identify the writer, anywhere in the file: the reader searches every block for them.
 NEEDLES = (b"KafkaConfig values", b"Kafka version", b"luster ID", b"lusterId")
 
 #: Highest id of a node: Kafka keeps ids as signed integers of 32 bits.
@@ -56,7 +56,7 @@ _ENVIRONMENT = re.compile(
     rb"[\"']?[=:] ?[\"']?(\d{1,9})(?![\w.])",
     re.MULTILINE,
 )
-#: Different loggers, and partitions, of which a file's are counted.
+#: Maximum number of different loggers, and of partitions, that are counted per file.
 _ALIKE_MAX = 2
 _PARTITION = re.compile(rb"(?<![\w.-])[\w.-]{1,249}-\d{1,6}(?![\w.-])")
 #: Bytes of a message in which a partition is looked for.
@@ -71,7 +71,7 @@ _STARTED = re.compile(rb"\[Kafka ?(?:Raft)?Server (?:(?:id|nodeId)=)?\d+\],? (?:
 
 
 def cluster_in(message: bytes) -> str | None:
-    """Return the id of a cluster that a line names where no value of a client can be. None if it names none."""
+    """Return the id of a cluster that a line names outside of client-chosen values. None if it names none."""
     is_request = message.startswith(b"Completed request:")
     named = _CLUSTER_FIELD.search(message) if is_request else _CLUSTER.match(message)
     return None if named is None else named.group(1).decode()
@@ -79,20 +79,20 @@ def cluster_in(message: bytes) -> str | None:
 
 @dataclass
 class Hints:
-    """What the lines of one file say about their writer. Counters count votes."""
+    """Hints from the lines of one file about their writer. Counters count votes."""
 
     brokers: Counter[int] = field(default_factory=Counter)  #: ids that lines state as their own
     #: ids that start scripts, environments and files of settings state, outside of records
     environment: Counter[int] = field(default_factory=Counter)
     hosts: Counter[str] = field(default_factory=Counter)  #: names of the host, as a client of ZooKeeper logs it
     clusters: Counter[str] = field(default_factory=Counter)  #: cluster ids
-    versions: list[str] = field(default_factory=list)  #: Kafka versions, as any program names that of its classes
+    versions: list[str] = field(default_factory=list)  #: Kafka versions, as programs log it for their classes
     started: list[str] = field(default_factory=list)  #: the last of them that the line of a broker's start follows
     named_us: list[int] = field(default_factory=list)  #: when the last of them was named
     modes: Counter[str] = field(default_factory=Counter)  #: zookeeper, kraft
     listeners: set[str] = field(default_factory=set)  #: host:port of the broker's own listeners, with an explicit host
     locals: Counter[str] = field(default_factory=Counter)  #: host:port of the broker's side of logged connections
-    #: kinds of file that the loggers stand for, `CLIENT` and `SHARED`
+    #: kinds of file that the loggers indicate, `CLIENT` and `SHARED`
     kinds: Counter[str] = field(default_factory=Counter)
     levels: Counter[str] = field(default_factory=Counter)  #: levels of records
     loggers: Counter[str] = field(default_factory=Counter)  #: loggers of records, a few
@@ -100,7 +100,7 @@ class Hints:
     partitions: Counter[str] = field(default_factory=Counter)
 
     def observe(self, head: RecordHead) -> int | None:
-        """Take in one record; gives `own_broker` of it."""
+        """Add the hints of one record. Return `own_broker` of the record."""
         message = head.message
         kind = kind_of_logger(head.logger or "")
         self.kinds[kind] += 1
@@ -131,25 +131,26 @@ class Hints:
         return broker_id
 
     def observe_text(self, text: bytes) -> None:
-        """Take in lines that are no records."""
+        """Add the hints of lines that are not records."""
         if b"ID" in text or b".id" in text:
             self.environment.update(int(match.group(1)) for match in _ENVIRONMENT.finditer(text))
 
     @property
     def version(self) -> str | None:
-        """Return the broker's version: the last that a start of it follows; else the last, where no client wrote a
-        line.
+        """Return the broker's Kafka version: the last one that is followed by a start of the broker.
+
+        Without a start, return the last version in the file. None if a client wrote lines of the file.
         """
         named = self.started or ([] if self.kinds[CLIENT] else self.versions)
         return named[-1] if named else None
 
     @property
     def is_clients(self) -> bool:
-        """Return whether a client of Kafka wrote the file, and no broker a line of it."""
+        """Return True if a Kafka client wrote lines of the file, and no broker did."""
         return self.kinds[CLIENT] > 0 and not self.brokers and not any(self.kinds[kind] for kind in KINDS)
 
     def _observe_extent(self, head: RecordHead) -> None:
-        """Take in what may be the same in all lines of an excerpt."""
+        """Record loggers, partitions and levels. An excerpt may have a single one of them."""
         self.levels[head.level or ""] += 1
         if len(self.loggers) < _ALIKE_MAX:
             self.loggers[head.logger or ""] += 1
@@ -163,11 +164,11 @@ class Hints:
             self.versions.append(version)
 
     def _observe_settings(self, message: bytes) -> None:
-        """The configuration that a broker logs at start: its listeners and mode, worth many votes."""
+        """Record listeners and mode from the configuration that a broker logs at start. It is worth many votes."""
         settings = {key.decode(): value.decode(errors="replace") for key, value in _SETTING.findall(message)}
         for key in ("listeners", "advertised.listeners"):
             for host, port in _ENDPOINT.findall(settings.get(key, "")):
-                # An open listener (0.0.0.0) has the same address on every broker, so it tells nobody apart.
+                # An open listener (0.0.0.0) has the same address on every broker, so it identifies none.
                 if host not in ("", "0.0.0.0", "[::]"):
                     self.listeners.add(address(f"{host}:{port}"))
         if settings.get("process.roles", "[]").strip("[]"):
@@ -177,7 +178,7 @@ class Hints:
 
 
 def own_broker(head: RecordHead) -> int | None:
-    """Return the broker that a record says wrote it; None of one that does not."""
+    """Return the broker that a record names as its writer. None if it names none."""
     message, kind = head.message, kind_of_logger(head.logger or "")
     if kind == "kafka-request":
         return None
@@ -189,7 +190,7 @@ def own_broker(head: RecordHead) -> int | None:
 
 
 def named_broker(text: bytes) -> int | None:
-    """Return the broker that a line names as its own, wherever in the line. None if it names none."""
+    """Return the broker that a line names as its own, anywhere in the line. None if it names none."""
     number = _OWN.search(text)
     return _id_of(number)
 
@@ -203,7 +204,10 @@ def _id_of(match: re.Match[bytes] | None) -> int | None:
 
 
 def address(text: str) -> str:
-    """Return ``host:port`` in one spelling: IPv6 is bracketed and short in listeners, bare and long in connections."""
+    """Return ``host:port`` in one spelling.
+
+    IPv6 is bracketed and short in listeners, but bare and long in connections.
+    """
     host, _, port = text.rpartition(":")
     host = host.strip("[]")
     try:
@@ -224,7 +228,7 @@ def kind_of_logger(logger: str) -> str:
 def kind_of_name(path: str) -> tuple[str | None, str]:
     """Return the kind of file by its name, and the prefix of the name (``broker1-``)."""
     if source := source_of(path):
-        # Lines of one source in a file of several: nothing beside them is of the same source.
+        # Lines of one source in a file of several: no other file has the same source.
         return None, source
     name = PurePath(path).name
     if match := _NAME_KIND.match(name):
@@ -240,7 +244,7 @@ def is_appender(path: str) -> bool:
 
 
 def kind_of(path: str, kinds: Counter[str]) -> str:
-    """Return the kind of a file: what its name says if the content does not contradict, else what the content says."""
+    """Return the kind of a file: by its name if the content does not contradict the name, else by its content."""
     named, _ = kind_of_name(path)
     total = sum(kinds.values())
     if not total:
@@ -263,7 +267,7 @@ def kind_of(path: str, kinds: Counter[str]) -> str:
 
 
 def decide(votes: Counter[int]) -> tuple[int | None, str | None]:
-    """Return the id that the votes agree on, or None with the reason."""
+    """Return the id that the votes agree on, or None with the reason why they do not."""
     if not votes:
         return None, None
     top, count = votes.most_common(1)[0]

@@ -1,25 +1,25 @@
 """Ingest: files become ``bronze.log_files`` and ``bronze.log_lines``, each content once.
 
-Two passes over what is new, both as Spark tasks: the first profiles each file, the driver then tells who wrote which
-(it sees one small row per file and never a line), the second stores the lines, those of a large plain file range by
-range (`pipelines.bronze.ranges`).
+Ingest makes two passes over new files, both as Spark tasks. The first pass profiles each file. The driver then finds
+out who wrote each file; it reads one small row per file and never a line. The second pass stores the lines. A large
+plain file is stored range by range (`pipelines.bronze.ranges`).
 
 Repeating a run, or running it after a crash, adds nothing twice:
 
-- ``log_files`` is the register: a content that is in it is not read again, under whatever name it appears.
-- ``state.inventory`` says what the files were that a run read. One that still is so is not even hashed
-  (`pipelines.bronze.inventory`); without the table, or with an old one, all that is lost is time.
-- Lines are appended first, in one Delta commit for all files of the run; the register follows. A crash between the
-  two leaves lines of files that are not registered. As the commit is atomic, a file has all of its lines or none, so
-  the next run asks which of its new files have lines already and only registers those.
-  It looks into the commits that came after those of registered runs, of which there mostly are none.
-- The stamp of the append names the run and the contents in it, so that a commit that succeeded unnoticed and is tried
-  again is skipped.
-- A log that was read while it was being written comes back longer. The known beginning is recognised by its hash,
-  and only what follows is stored, from the start of the line that had been cut. The cut line stays in the lake,
+- ``log_files`` is the register: a registered content is not read again, under whatever name it appears.
+- ``state.inventory`` holds the size and time of the files that a run read. An unchanged file is not even hashed
+  (`pipelines.bronze.inventory`). If the table is missing or old, files are hashed again, which only costs time.
+- Lines are appended first, in one Delta commit for all files of the run. The register follows. A crash between the
+  two leaves lines of files that are not registered. As the commit is atomic, a file has all of its lines or none. So
+  the next run finds its new files that have lines already, and only registers them.
+  It reads only commits after the last one of a registered run. Usually there are none.
+- The commit of the append carries the id of the run and a hash of its contents. So a commit that succeeded unnoticed
+  is skipped when it is retried.
+- A log that was read while it was being written comes back longer. The known beginning is recognised by its hash.
+  Only the following text is stored, from the start of the line that had been cut. The cut line stays in the lake,
   marked ``half_line``.
 
-One run at a time may write a lake.
+Only one run at a time may write to a lake.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class IngestSummary:
-    """What an ingest did."""
+    """Result of an ingest."""
 
     run_id: str  #: as given
     files_found: int  #: log files in the input, those in bundles counted one by one
@@ -135,12 +135,12 @@ class Inputs:
 
     @property
     def files_found(self) -> int:
-        """Number of log files, those in bundles counted one by one."""
+        """Return the number of log files. Members of bundles are counted one by one."""
         return len(self.unread) + sum(isinstance(item, Profile) for item in self.opened)
 
     @property
     def problems(self) -> list[tuple[str, str]]:
-        """Return paths that cannot be read, with the reason."""
+        """Return the paths that cannot be read, with the reasons."""
         return [(item.path, item.problem) for item in self.unread if item.problem]
 
 
@@ -150,14 +150,14 @@ def read_inputs(
     """Profile log files and identify their brokers, all together.
 
     Args:
-        spark: None before the session starts: files are profiled in the driver, in the time that it takes to start.
+        spark: None before the session starts: files are then profiled in the driver, while Spark starts.
 
     Returns:
-        The inputs. None if there is no session and the text is too long for the driver.
+        The inputs. None if `spark` is None and the text is too long for the driver.
 
     Raises:
-        InputError: an input is missing, holds no logs, no file of it is a log, hardly anything is Kafka's, or clusters
-            or brokers cannot be distinguished.
+        InputError: an input is missing, holds no logs, no file of it is a log, hardly any record is Kafka's, or
+            clusters or brokers cannot be distinguished.
     """
     discovered = discover(paths, config.include, config.exclude)
     lake.create([LOG_FILES, LOG_LINES, UNREAD_FILES, PROCESS_REMARKS])
@@ -208,16 +208,16 @@ def ingest_batches(
 ) -> Iterator[IngestSummary]:
     """Read log files into the lake, in batches in the order of their time (`pipelines.bronze.backfill`).
 
-    Where the files and what a run before has left are more than a batch, the first one is empty, so that what was left
-    is audited by itself.
+    The first batch is empty if the files and the text left by an earlier run exceed a batch. The text left is then
+    audited separately.
 
     Args:
-        new_id: gives a run id for each batch, ascending.
-        batch_bytes: text of one batch; 0: there is one batch.
-        waiting_bytes: text that the lake holds and no run has audited.
+        new_id: returns a run id for each batch, ascending.
+        batch_bytes: bytes of text per batch. 0 for a single batch.
+        waiting_bytes: bytes of text in the lake that no run has audited.
 
     Yields:
-        What was done, after each batch.
+        A summary after each batch.
 
     Raises:
         InputError: a file was rotated while it was read. Nothing of the batch is stored then.
@@ -272,7 +272,7 @@ def ingest_batches(
 
 
 def _unless_expired(item: Profile, closed_us: int) -> Profile:
-    """Return a file all of whose days are closed as expired: it is registered, and not opened again."""
+    """Return the profile of a file. If all of its days are expired, the file is registered and not opened again."""
     if item.last_us is None or item.last_us >= closed_us:
         return item
     ended, closed = instant(item.last_us), instant(closed_us)
@@ -281,7 +281,7 @@ def _unless_expired(item: Profile, closed_us: int) -> Profile:
 
 
 def _logs(opened: Iterable[Profile | Unread], id_of: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
-    """Name and content id of the logs in each file that was opened and read wholly."""
+    """Return the name and content id of the logs in each file that was read completely."""
     logs: dict[str, list[tuple[str, str]]] = defaultdict(list)
     not_whole = set()
     for item in opened:
@@ -297,7 +297,7 @@ def _logs(opened: Iterable[Profile | Unread], id_of: Mapping[str, str]) -> dict[
 def _profile(
     spark: SparkSession | None, sizes: Mapping[str, int], register: Rows, config: IngestConfig
 ) -> tuple[list[Profile], list[Unread]]:
-    """Return profiles of the files that are not known by their bytes, and the others, each sorted by path."""
+    """Return profiles of the files whose bytes are unknown, and the other files. Both are sorted by path."""
     known = frozenset(row["sha256"] for row in register)
     hashed = known_files(sizes, known) if sum(sizes.values()) <= HASHED_HERE_BYTES_MAX else {}
     known_before = [Unread(path, sha, None) for path, sha in hashed.items()]
@@ -324,8 +324,9 @@ def _profile(
 
 
 def _marks(register: Rows) -> dict[str, list[tuple[int, str]]]:
-    """Return the length and content id of known plain files by folder: a log that is being written is plain, and stays
-    there.
+    """Return the length and content id of known plain files, by folder.
+
+    A log that is being written is not compressed, and stays in its folder.
     """
     marks: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for row in register:
@@ -338,7 +339,7 @@ def _marks(register: Rows) -> dict[str, list[tuple[int, str]]]:
 def _replace_remarks(
     spark: SparkSession, lake: Lake, files: Sequence[tuple[str, str]], config: IngestConfig, run_id: str
 ) -> None:
-    """Read crashes and pauses of JVMs. Rows of files that are not there any more stay.
+    """Read crashes and pauses of JVMs. Rows of files that no longer exist stay.
 
     Args:
         files: path and type of each file.
@@ -380,7 +381,7 @@ def _store_lines(
         registered: runs whose files are in the register.
 
     Returns:
-        Files and bundles that changed since they were profiled. Nothing of these is stored.
+        Files and bundles that changed since they were profiled. None of their lines is stored.
 
     Raises:
         InputError: no file is left, or files change each time.
@@ -419,7 +420,7 @@ def _file_of(log: Profile) -> str:
 
 
 def _with_lines(lake: Lake, file_ids: Sequence[str], registered: Set[str]) -> set[str]:
-    """Return files with lines in the lake: all of theirs, see the module."""
+    """Return the files that have lines in the lake. Such a file has all of its lines, since their commit is atomic."""
     if not file_ids or not lake.has_rows(LOG_LINES):
         return set()
     since_then = lake.find_unsettled_files(LOG_LINES, registered.__contains__)

@@ -1,8 +1,8 @@
-"""Files that need not be opened again: those that are as they were when a run read them. Pure.
+"""Files that need not be opened again, because they have not changed since a run read them. Pure.
 
-A file is known by its path, its size and the time of its last change, as a file system or a store tells them without
-opening it. Where one of them differs, or nobody noted them, the file is hashed; so is one that was changed so shortly
-before it was read that a later change need not have moved its time.
+A file is identified by its path, its size and its modification time, which a file system or a store returns without
+opening it. If one of them differs or was not recorded, the file is hashed. A file that was modified just before it was
+read is hashed as well, since a later change may leave its time unchanged.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import NamedTuple
 from highwater.pipelines.storage.place import place_of
 from highwater.pipelines.storage.store import store_of
 
-#: Clocks of machines differ, and stores tell whole seconds.
+#: Clocks of machines differ, and stores report whole seconds.
 SETTLED_US = 10_000_000
 
 
 class Stat(NamedTuple):
-    """What is told of a file without opening it; instants in microseconds since the epoch."""
+    """Size and modification time of a file, read without opening it. Times are microseconds since the epoch."""
 
     size_bytes: int
     modified_us: int
 
 
 class ReadLog(NamedTuple):
-    """A log as it was when it was read; a row of ``state.inventory``."""
+    """A log at the time when it was read; a row of ``state.inventory``."""
 
     path: str  #: of the file
     name: str  #: of the log: of a member of a bundle ``BUNDLE!/MEMBER``, else the path
@@ -34,11 +34,11 @@ class ReadLog(NamedTuple):
     modified_us: int
     file_id: str  #: of its content
     looked_us: int  #: when the file's size and time were asked for
-    patterns: str = ""  #: by which members of a bundle were taken for logs; empty for a file that is no bundle
+    patterns: str = ""  #: patterns that selected the logs of a bundle; empty for a file that is not a bundle
 
 
 def stat(path: str) -> Stat | None:
-    """Return the size and time of a file; None if it is gone."""
+    """Return the size and time of a file. None if the file is gone."""
     store, place = store_of(path), place_of(path)
     try:
         return Stat(store.size_bytes(place), round(store.modified_ms(place) * 1000))
@@ -49,12 +49,12 @@ def stat(path: str) -> Stat | None:
 def unchanged(
     stats: Mapping[str, Stat | None], entries: Iterable[ReadLog], registered: Mapping[str, str], patterns: str = ""
 ) -> dict[str, list[tuple[str, str]]]:
-    """Return files that are as they were: name of each log in them, with the hash by which the register has it.
+    """Return the unchanged files: the name of each log in them, with the hash under which it is registered.
 
     Args:
-        stats: of the files at hand.
-        registered: hash as stored by content id. A bundle is as it was only if the register has all of its logs.
-        patterns: by which members of bundles are taken for logs now; with others a bundle may have other logs.
+        stats: size and time of the files at hand.
+        registered: hash as stored, by content id. A bundle is unchanged only if the register has all of its logs.
+        patterns: patterns that now select the members of bundles. Other patterns may select other logs of a bundle.
     """
     by_path: dict[str, list[ReadLog]] = defaultdict(list)
     for entry in entries:
@@ -85,8 +85,9 @@ def updated(
     """Return the entries after a run.
 
     Args:
-        stats: of files as they were before they were read.
-        logs: name and content id of what was read in each file; files that could not be read wholly are missing.
+        stats: size and time of files before they were read.
+        logs: name and content id of the logs that were read in each file. Files that were not read completely are
+            missing.
     """
     unread = [entry for entry in entries if entry.path not in logs]
     new = [

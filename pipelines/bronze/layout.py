@@ -1,8 +1,8 @@
-"""What a layout is: where a record starts in a file, and how its text splits into time, level, logger and message.
+"""Layouts: where a record starts in a file, and how its text splits into time, level, logger and message.
 
-Which one a file has is inferred, not configured (`pipelines.bronze.layouts`). Layouts work on bytes: decoding is left
-to the writer of the rows, which can do it once per batch. Times without a zone are taken in the configured zone; a
-time that it has twice is of the pass that the file's `Clock` is set to (`pipelines.bronze.repeated_hour` tells which).
+The layout of a file is inferred, not configured (`pipelines.bronze.layouts`). Layouts work on bytes. The writer of the
+rows decodes the texts, once per batch. Times without a zone are read in the configured zone. In an hour that a zone
+repeats, the file's `Clock` is set to the first or second pass (by `pipelines.bronze.repeated_hour`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ISO_TIME = rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d
 
 
 class RecordHead(NamedTuple):
-    """A record taken apart."""
+    """A record split into its parts."""
 
     time_us: int  #: microseconds since the epoch
     level: str | None  #: TRACE to FATAL; None if the layout has none
@@ -33,8 +33,8 @@ class RecordHead(NamedTuple):
 
 
 Parser = Callable[[bytes], RecordHead | None]
-#: A line or an entry as it was logged (`pipelines.bronze.wrappers`): its stream, its text, whether the text goes on in
-#: the stream's next item, and the byte of the piece at which it begins.
+#: A line or an entry as it was logged (`pipelines.bronze.wrappers`): its stream, its text, True if the text continues
+#: in the stream's next item, and the byte of the piece at which it begins.
 Item = tuple[bytes, bytes, bool, int]
 #: Items of a piece of a file. None if the piece is not of the log; none at all if it belongs to the frame alone.
 Unwrap = Callable[[bytes], list[Item] | None]
@@ -48,8 +48,8 @@ class Layout:
     name: str
     start: re.Pattern[bytes]  #: matches the beginning of a record's first line, at most `START_BYTES_MAX` bytes of it
     make: Callable[[Clock], Parser]  #: builds a parser for one file; parsers hold caches and are not shared
-    unwrap: Unwrap | None = None  #: what each line has to go through first; None if lines stand as they were logged
-    #: matches the logger at the end of a line; None if it does not stand at the end of the message
+    unwrap: Unwrap | None = None  #: removes the wrapper of each line; None if there is none
+    #: matches the logger at the end of a line; None if the message does not end with its logger
     tail: re.Pattern[bytes] | None = None
     pieces: str = ""  #: how a file falls into what is unwrapped (`pipelines.bronze.wrappers.pieces`); empty: into lines
     is_entry: bool = False  #: each item is an entry of a container, which may be in another order than its neighbours
@@ -61,12 +61,15 @@ class Layout:
         return self.name.endswith("}")
 
     def parser(self, zone: tzinfo) -> Parser:
-        """Return a parser of this layout's records: whole text in, `RecordHead` or None if it does not fit."""
+        """Return a parser of this layout's records.
+
+        The parser takes a whole text and returns a `RecordHead`. It returns None if the text does not fit the layout.
+        """
         return self.make(Clock(zone))
 
 
 class Clock:
-    """Reads the times of one file; remembers the last seconds, since neighbours share theirs."""
+    """Reads the times of one file. It caches the last seconds, since neighbouring lines share them."""
 
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
@@ -74,13 +77,17 @@ class Clock:
         self.seconds: dict[bytes, int] = {}
 
     def set_pass(self, is_second: bool) -> None:
-        """Take times that the zone has twice for those of the second pass from now on, or of the first."""
+        """Read repeated local times as the second pass from now on if `is_second`, else as the first pass."""
         if is_second != self._fold:
             self._fold = int(is_second)
             self.seconds.clear()
 
     def read(self, text: bytes) -> int:
-        """Return microseconds since the epoch of ``2026-11-20 15:33:21,101`` and such; ValueError for other text."""
+        """Return a time such as ``2026-11-20 15:33:21,101`` as microseconds since the epoch.
+
+        Raises:
+            ValueError: the text is not a time.
+        """
         second = self.seconds.get(text[:19])
         if second is None:
             second = self._second(text[:19])
@@ -98,10 +105,13 @@ class Clock:
     def remember(
         self, text: bytes, moment: tuple[int, int, int, int, int, int], offset: timedelta | None = None
     ) -> int:
-        """Return the microseconds of a second, which ``text`` is known by from now on; ValueError if there is none.
+        """Return a second as microseconds since the epoch, and cache it under ``text``.
 
         Args:
-            offset: from UTC; None: that of the configured zone.
+            offset: offset from UTC. None: the offset of the configured zone.
+
+        Raises:
+            ValueError: the second does not exist.
         """
         zone = self._zone if offset is None else timezone(offset)
         micros = (datetime(*moment, tzinfo=zone, fold=self._fold) - EPOCH) // MICROSECOND

@@ -1,7 +1,7 @@
-"""Lives of one container in one file: it comes back with a new broker id, and goes on in the same log. Pure.
+"""Lives of one container in one file: a container may get a new broker id and continue the same log. Pure.
 
-A broker without a configured id is given one when its data directory is new (``broker.id.generation.enable``). Lines
-before its start are the earlier broker's, those from there on the later one's.
+A broker without a configured id gets a new id when its data directory is new (``broker.id.generation.enable``). Lines
+before its start belong to the earlier broker, and later lines to the new one.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _STARTS = re.compile(
 
 
 class FileLife(NamedTuple):
-    """From where in a file a broker wrote it."""
+    """A broker that wrote a file, with the offset at which its lines begin."""
 
     offset: int  #: of its first record, in bytes
-    broker_id: int | None  #: None until a line tells
+    broker_id: int | None  #: None until a line shows it
 
 
 class LifeWatch:
-    """Takes in records in the order of the file, with the broker that a record says wrote it."""
+    """Finds the lives in a file from its records, in the order of the file, and the broker that each record names."""
 
     def __init__(self) -> None:
         self._lives: list[FileLife] = [FileLife(0, None)]
@@ -35,7 +35,7 @@ class LifeWatch:
         self._offset = 0
 
     def see(self, offset: int, message: bytes, broker_id: int | None) -> None:
-        """Take in a record; streams that a wrapper mixes come one after the other, with offsets that go back."""
+        """Take a record. Streams that a wrapper mixes come one after the other, so offsets may decrease."""
         self._is_mixed = self._is_mixed or offset < self._offset
         if self._is_mixed:
             return
@@ -49,8 +49,9 @@ class LifeWatch:
             self._is_mixed = True
 
     def lives(self) -> tuple[FileLife, ...]:
-        """Return the lives of several brokers, one after the other; none of a file of one broker, or of several at a
-        time.
+        """Return the lives of several consecutive brokers.
+
+        Empty for a file of one broker, or of several brokers at the same time.
         """
         lives = _merged(self._lives)
         brokers = [life.broker_id for life in lives]

@@ -1,5 +1,6 @@
-"""Broker logs without a lake: files are found and identified as in an audit, and give records or facts. Pure but for
-reading files.
+"""Broker logs without a lake: files are found and identified as in an audit, and read as records or facts.
+
+Pure except for reading files.
 """
 
 from __future__ import annotations
@@ -35,23 +36,23 @@ from highwater.schemas.table import STRING, column
 
 #: A longer plain file is read by several tasks. Two tasks' worth: what a range's own table files cost is little then.
 RANGE_BYTES = 2 * TASK_BYTES
-#: Columns of records: those of ``bronze.log_lines``, with the path of the file.
+#: Columns of records: the columns of ``bronze.log_lines``, with the path of the file.
 RECORDS = StructType([column("path", STRING, "Path of the file, as it was found"), *LOG_LINES.worker_schema])
 
 
 def configured_folders(config: IngestConfig) -> Folders:
-    """Return what the configuration says of folders of logs."""
+    """Return the configured settings of log folders."""
     return folders_of({path: Folder(said.cluster, said.timezone) for path, said in config.clusters.items()})
 
 
 def how_of(config: IngestConfig) -> HowRead:
-    """Return what tasks need of the configuration."""
+    """Return the part of the configuration that tasks need."""
     patterns, said = (tuple(config.include), tuple(config.exclude)), configured_folders(config)
     return HowRead(config.timezone, config.record_bytes_max, *patterns, said, RANGE_BYTES, config.log_format)
 
 
 def columns_of(facts: str | None) -> StructType:
-    """Return the columns of a silver table. None: those of records.
+    """Return the columns of a silver table. None for the columns of records.
 
     Raises:
         InputError: grammars fill no table of this name.
@@ -64,7 +65,7 @@ def columns_of(facts: str | None) -> StructType:
 
 
 def plan(paths: Sequence[str], config: IngestConfig) -> list[list[FileSpan]]:
-    """Read all files once, and return what each task reads. A content that appears twice is read once.
+    """Profile all files, and return the spans that each task reads. A content that appears twice is read once.
 
     Raises:
         InputError: no file is a broker's log, or a log cannot be read.
@@ -87,7 +88,7 @@ def plan(paths: Sequence[str], config: IngestConfig) -> list[list[FileSpan]]:
 
 
 def records(spans: Sequence[FileSpan], how: HowRead) -> Iterator[pa.RecordBatch]:
-    """Yield the records of one unit of a plan, as `RECORDS`."""
+    """Yield the records of one task's spans, in the columns of `RECORDS`."""
     paths = {span.log.content_id: span.log.path for span in spans}
     for batch in batches(spans, how):
         path = pa.repeat(pa.scalar(paths[batch.column("file_id")[0].as_py()]), batch.num_rows)
@@ -95,9 +96,9 @@ def records(spans: Sequence[FileSpan], how: HowRead) -> Iterator[pa.RecordBatch]
 
 
 def facts_of(table: str, spans: Sequence[FileSpan], how: HowRead) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that one unit of a plan gives of a silver table.
+    """Yield the rows of a silver table from one task's spans.
 
-    A topic that a fetch names by its id only is ``id:<topic id>``: an audit takes names from all files.
+    If a fetch names a topic only by its id, the topic is ``id:<topic id>``. An audit finds the name in other files.
     """
     blobs = parse_lines(batch.select(list(LINE_COLUMNS)) for batch in batches(spans, how))
     for rows in unpack(blob for blob in blobs if blob.column("table")[0].as_py() == table):

@@ -1,9 +1,9 @@
-"""Brokers of one id whose clusters nothing tells: one broker, or one of each of two clusters? Pure.
+"""Logs with the same broker id and an unknown cluster: from one broker, or from two clusters. Pure.
 
-A broker writes one log of a kind at a time. Two that cover the same time, in two folders, are copies of one, or of two
-brokers that have the same id; rows of those would be one broker's, and its replay nonsense. So would they be where the
-folders' brokers listen on other addresses. Folders that an address shows to be of one broker are; of the others, as of
-a folder per hour, it is said that they are taken for such.
+A broker writes one log of each kind at a time. Two logs of one kind that cover the same time, in two folders, are
+copies, or come from two brokers with the same id. Rows of two brokers would corrupt the replay. The same holds if the
+brokers of the folders listen on different addresses. Folders with a common address have the same broker. Other folders,
+for example one folder per hour, are taken to have the same broker, and a problem reports it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _REMEDY = "name the folders in ingest.clusters, or give --cluster NAME if all lo
 
 
 def told_apart(logs: Iterable[FileEvidence]) -> list[tuple[str, str]]:
-    """See that the logs of a broker are of one broker.
+    """Check that all logs with the same broker id are from the same broker.
 
     Returns:
-        Path and problem of a log that is taken to be of the same broker as another folder's; one for each broker.
+        Path and problem of a log that is assumed to be from the same broker as another folder's. One for each broker.
 
     Raises:
-        InputError: names two logs that cannot be of one broker.
+        InputError: two logs cannot be from the same broker. The error names both.
     """
     by_broker: dict[int, dict[str, list[FileEvidence]]] = defaultdict(lambda: defaultdict(list))
     for log in sorted(logs, key=lambda log: (log.first_us or 0, log.path)):
@@ -54,7 +54,7 @@ def told_apart(logs: Iterable[FileEvidence]) -> list[tuple[str, str]]:
 
 
 def _is_one(logs: Sequence[FileEvidence], others: Sequence[FileEvidence]) -> bool | None:
-    """Return whether addresses show that two folders are of one broker, or of two; None: they show neither."""
+    """Return True if addresses show that two folders have the same broker, False if two brokers. None if unknown."""
     listeners, other_listeners = (frozenset().union(*(log.listeners for log in part)) for part in (logs, others))
     locals_, other_locals = (frozenset().union(*(log.locals for log in part)) for part in (logs, others))
     if listeners & other_listeners or locals_ & other_locals:
@@ -63,5 +63,5 @@ def _is_one(logs: Sequence[FileEvidence], others: Sequence[FileEvidence]) -> boo
 
 
 def _overlapping(logs: Sequence[FileEvidence], others: Sequence[FileEvidence]) -> tuple[str, str] | None:
-    """Return two logs of one kind that cover a common time. None if there are none."""
+    """Return two logs of one kind whose times overlap. None if there are none."""
     return next(((log.path, other.path) for log, other in product(logs, others) if log.is_beside(other)), None)

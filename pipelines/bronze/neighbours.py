@@ -1,11 +1,16 @@
 """Resolves who wrote each file: first by its own lines, then by its neighbours. Pure.
 
-The order of evidence for a broker: own records; lines of its start script or environment; a listener (the connections
-of the file have an address on which one broker of the cluster listens, searched in its own folder first, then
-upwards); the folder (all files there, or else in the folder above, whose lines show a broker show the same one); names
-of its stream, host, file and folders (`pipelines.bronze.broker_names`), as far as other files confirm them. For the
-cluster: the name that the configuration gives its folder; own content; the nearest folder above that has files of a
-known cluster, if of one only. Nothing is guessed: what is ambiguous stays unknown, with a text that says what to do.
+Evidence for a broker, in this order:
+
+- the file's own records;
+- lines of its start script or environment;
+- a listener: the file's connections have the address of a broker of the cluster. The file's folder is searched first,
+  then the folders above;
+- the folder: all files there whose lines show a broker show the same one. Otherwise the folder above;
+- names of its stream, host, file and folders (`pipelines.bronze.broker_names`), if other files confirm them.
+
+Evidence for a cluster, in this order: the configured name of its folder; its own content; the nearest folder above
+whose files have exactly one known cluster. Nothing is guessed. An ambiguous file stays unknown, with a remedy.
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ ENVIRONMENT = "environment"
 LISTENER = "listener"
 FOLDER = "folder"
 NAME = "name"
-#: Evidence of the file itself. What a folder or a name showed is no evidence for other files.
+#: Evidence from the file itself. Evidence from a folder or a name does not count for other files.
 BY_LINES = (CONTENT, ENVIRONMENT, LISTENER)
 #: Logs that follow each other may overlap by this time: lines are out of order by a pause.
 OVERLAP_MAX_US = 10_000_000
@@ -37,12 +42,12 @@ _CLUSTER_UNTOLD = (
 
 @dataclass(frozen=True)
 class FileEvidence:
-    """What is known of one file before its neighbours are asked."""
+    """Evidence about one file, without its neighbours."""
 
     path: str  #: where it is
     kind: str  #: kind of file
     broker: int | None = None  #: broker that wrote it, from content (or stored in an earlier run)
-    source: str | None = None  #: what told the broker, if anything did
+    source: str | None = None  #: kind of evidence that shows the broker; None if none
     cluster: str | None = None  #: cluster id from content, or the name that the configuration gives its folder
     version: str | None = None  #: Kafka version from content
     mode: str | None = None  #: zookeeper or kraft, from content
@@ -51,17 +56,20 @@ class FileEvidence:
     first_us: int | None = None  #: time of its first record
     last_us: int | None = None  #: time of its last record
     hosts: tuple[str, ...] = ()  #: names of its host that its lines show
-    problem: str | None = None  #: why its own lines do not tell the broker, if they should
+    problem: str | None = None  #: why its own lines do not show the broker, if they should
     new: bool = True  #: read in this run; False for one that only gives evidence
     brokers: tuple[int, ...] = ()  #: those whose lines it holds, if of several
-    is_named: bool = False  #: its cluster is told by the configuration, which speaks of this folder and of no other
+    is_named: bool = False  #: its cluster is configured for this folder, and for no other
 
     def in_cluster(self, name: str) -> FileEvidence:
-        """Return the evidence of a file in a folder that has a name; an empty one changes nothing."""
+        """Return the evidence with the configured cluster name of its folder. An empty name changes nothing."""
         return replace(self, cluster=name, is_named=True) if name else self
 
     def is_beside(self, other: FileEvidence) -> bool:
-        """Return True if both are of one kind and cover a common time: a broker writes one log of a kind at a time."""
+        """Return True if both files are of one kind and overlap in time.
+
+        A broker writes one log of a kind at a time.
+        """
         if None in (self.first_us, self.last_us, other.first_us, other.last_us) or self.kind != other.kind:
             return False
         ends_us, begins_us = (self.last_us or 0, other.last_us or 0), (self.first_us or 0, other.first_us or 0)
@@ -90,10 +98,10 @@ def evidence(
     lives: Sequence[FileLife] = (),
     last_us: int | None = None,
 ) -> FileEvidence:
-    """Return the evidence of a file's own lines; lines of a client show nothing of a broker.
+    """Return the evidence from a file's own lines. Lines of a client are no evidence for a broker.
 
     Args:
-        lives: brokers that wrote it one after the other, if several did.
+        lives: brokers that wrote the file one after the other. Empty if only one did.
     """
     if hints.is_clients:
         return FileEvidence(path, kind)
@@ -127,18 +135,18 @@ def evidence(
 
 
 def resolve(files: Sequence[FileEvidence]) -> dict[str, Identity]:
-    """Return identities of the new files, by path; the other files only give evidence."""
+    """Return the identities of the new files, by path. The other files only give evidence."""
     known = _with_clusters(files)
     known = _with_listeners(known)
     known = _with_names(_with_folders(known))
-    known = _with_clusters(known)  # a listener may have told the cluster too
+    known = _with_clusters(known)  # a listener may have shown the cluster too
     several = len({file.cluster for file in known if file.cluster}) > 1
     starts = _Starts(known)
     return {file.path: _identity(file, starts, several) for file in known if file.new}
 
 
 def named(identity: Identity, cluster: str) -> Identity:
-    """Return the identity, in a cluster that a user names where no line names one."""
+    """Return the identity with the cluster that a user names, if the identity has no cluster."""
     if identity.cluster_id != UNKNOWN_CLUSTER:
         return identity
     problem = None if identity.problem == _CLUSTER_UNTOLD else identity.problem
@@ -202,13 +210,13 @@ def _with_folders(files: Sequence[FileEvidence]) -> list[FileEvidence]:
             prefixed[folder, prefix].add(file.broker)
 
     def of_name(folder: str, names: frozenset[BrokerName]) -> set[int]:
-        # Objects of several brokers lie in one folder, each with its broker's name.
+        # One folder may hold objects of several brokers, each with its broker's name.
         return {broker for others, broker in brokers.get(folder, ()) if not _are_different(names, others)}
 
     def broker_of(file: FileEvidence) -> int | None:
         folder, prefix = PurePath(file.path).parent, kind_of_name(file.path)[1]
         near = prefixed.get((str(folder), prefix), set()) if prefix else set()
-        # Names such as broker1-server.log tell brokers apart within a folder: then no other prefix can answer.
+        # Names such as broker1-server.log distinguish brokers within a folder: then no other prefix can answer.
         if not near and (not prefix or len(prefixes[str(folder)]) == 1):
             names = _own_names(file.path)
             near = of_name(str(folder), names) or of_name(str(folder.parent), names)
@@ -225,7 +233,7 @@ def _own_names(path: str) -> frozenset[BrokerName]:
 
 
 def _are_different(names: frozenset[BrokerName], others: frozenset[BrokerName]) -> bool:
-    """Return True if names are of two brokers: other numbers in one shape, or other names for a broker."""
+    """Return True if names belong to two brokers: different numbers in one shape, or different names for a broker."""
     numbers = dict(names)
     if any(numbers.get(shape, number) != number for shape, number in others):
         return True
@@ -267,7 +275,7 @@ def _are_two(file: FileEvidence, other: FileEvidence) -> bool:
 def _with_brokers(
     files: Sequence[FileEvidence], broker_of: Callable[[FileEvidence], int | None], source: str
 ) -> list[FileEvidence]:
-    """Return the files, with brokers for those whose writer may be a broker and is not shown."""
+    """Return the files. Files without a known writer get a broker from `broker_of`, if they may be from a broker."""
     known = []
     for file in files:
         is_asked = file.broker is None and not file.brokers and file.problem is None and file.kind != OTHER
@@ -277,7 +285,7 @@ def _with_brokers(
 
 
 class _Starts:
-    """Versions and modes that a broker's other files tell: it logs them when it starts, which may be files ago."""
+    """Versions and modes from a broker's other files. A broker logs them at start, perhaps several files earlier."""
 
     def __init__(self, files: Iterable[FileEvidence]) -> None:
         self._versions: dict[tuple[str | None, int], list[tuple[int, str]]] = defaultdict(list)

@@ -1,6 +1,6 @@
-"""What stands under a path, in both passes of an ingest: a file, or the logs of a bundle. Pure but for reading files.
+"""Logs under a path, in both passes of an ingest: a file, or the members of a bundle. Pure except for reading files.
 
-A bundle is gone through from its beginning to its end in either pass, by one task.
+In each pass, one task reads a bundle from beginning to end.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Marks = Mapping[str, Sequence[tuple[int, str]]]
 
 @dataclass(frozen=True)
 class HowRead:
-    """What tasks need of ``[ingest]`` of the configuration, without what checks it."""
+    """The part of ``[ingest]`` in the configuration that tasks need, without its validation."""
 
     timezone: str
     record_bytes_max: int
@@ -58,39 +58,39 @@ class HowRead:
     log_format: str = ""  #: as in `pipelines.bronze.profile.profile`
 
     def zone_of(self, path: str) -> str:
-        """Return IANA name of the zone of a file's times."""
+        """Return the IANA name of the zone of a file's times."""
         return self.folders.of(path).timezone or self.timezone
 
     def is_log(self, name: str) -> bool:
-        """Return whether a member of a bundle is taken, as a file of a folder is."""
+        """Return True if a member of a bundle is taken by its name, as a file of a folder is."""
         return is_log(name, self.include, self.exclude)
 
     def is_asked(self, path: str) -> bool:
-        """Return True if a member is taken if its content is a log's."""
+        """Return True if the content of a member decides whether it is taken."""
         return is_asked(path, self.include, self.exclude)
 
 
 @dataclass(frozen=True)
 class Unread:
-    """A file that could not be profiled, or needs not be: its bytes are in the lake."""
+    """A file without a profile: it could not be profiled, or its bytes are already in the lake."""
 
     path: str
     sha256: str | None
     problem: str | None
-    foreign: str | None = None  #: what it is, if it is no log (`pipelines.bronze.file_types`)
+    foreign: str | None = None  #: type of a file that is not a log (`pipelines.bronze.file_types`)
 
 
-#: What a task tells the driver of a file: as text, since nothing that is read is unpickled.
+#: Serializes what a task returns about a file to the driver. It is text, since read content is never unpickled.
 ITEMS = Freezer(Profile, Unread, Hints, Passage, ByteRange, FileLife)
 
 
 def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> Iterator[Profile | Unread]:
-    """Profile what stands under a path.
+    """Yield a profile of each log under a path.
 
     Args:
-        path: a file that `pipelines.bronze.discover` gave.
-        known: hashes of files as stored that need not be looked at.
-        marks: by folder, lengths and content ids of files that one of it may be a longer version of.
+        path: a file that `pipelines.bronze.discover` found.
+        known: hashes of stored files that need not be read.
+        marks: lengths and content ids of known files, by folder. A file of the folder may be a longer version of one.
     """
     try:
         with open_file(path) as file:
@@ -102,7 +102,7 @@ def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> It
             if is_bundle(path) and not is_log_content([beginning(head)]):
                 yield Unread(path, None, f"{CORRUPT} bundle: copy the file again")
                 return
-            # Hashing the stored bytes is cheap beside reading records, so a known file costs little.
+            # Hashing the stored bytes is cheap compared with reading records, so a known file costs little.
             if known and (sha := stored_sha256(path)) in known:
                 yield Unread(path, sha, None)
                 return
@@ -125,7 +125,7 @@ def span_of(item: Profile, identity: Identity) -> FileSpan:
 
 
 def units_of(spans: Iterable[FileSpan]) -> list[list[FileSpan]]:
-    """Return what one task reads each: members of a bundle, or sources of a file, are read together."""
+    """Return the spans that each task reads. Members of a bundle, or sources of a file, are read together."""
     units: dict[object, list[FileSpan]] = defaultdict(list)
     for span in spans:
         units[span.log.bundle or (span.log.path, span.part)].append(span)
@@ -136,7 +136,7 @@ def batches(readings: Sequence[FileSpan], how: HowRead) -> Iterator[pa.RecordBat
     """Yield rows of a file or of a range of it, of several sources of one file, or of several members of one bundle.
 
     Raises:
-        FileChangedError: one of them is no longer what was profiled.
+        FileChangedError: a file has changed since it was profiled.
         OSError: the file cannot be read.
     """
     bundle = readings[0].log.bundle
@@ -172,13 +172,13 @@ def require_kafka(
     register: Iterable[Any],
     known: Collection[str | None],
 ) -> None:
-    """See that there is something to judge: nobody is helped by a verdict over logs of something else.
+    """Check that the input has records of Kafka. A verdict over other logs would be useless.
 
     Args:
         paths: as the user gave them.
-        profiles: of the files that were looked at.
+        profiles: profiles of the files that were read.
         register: rows of ``bronze.log_files``.
-        known: hashes of those of them that are in the input, too; they count by what they were taken for.
+        known: hashes of registered files that are in the input, too. They count by their registered type.
 
     Raises:
         InputError: hardly any record of the input is Kafka's.
@@ -230,7 +230,7 @@ def _of_member(path: str, member: Member, marks: Marks, how: HowRead, layout: st
 
 
 def _with_type(item: Profile, head: bytes) -> Profile:
-    """Return the profile, with what the file is if it is not a broker's log, by its content.
+    """Return the profile, with the type of a file that is not a broker's log, by its content.
 
     Args:
         head: beginning of the file, as stored.

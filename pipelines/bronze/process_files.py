@@ -59,12 +59,12 @@ class Remark(NamedTuple):
 
 
 def remarks(file_type: str, lines: Iterable[bytes], zone: tzinfo) -> list[Remark]:
-    """Return what a file says of its JVM, in order of time.
+    """Return the crashes and pauses in a file of a JVM, in order of time.
 
     Args:
         file_type: `GC_LOG` or `HS_ERR`.
-        lines: of the file, decompressed.
-        zone: of times that name no zone other than the machine's own.
+        lines: lines of the file, decompressed.
+        zone: IANA zone of times that name no zone other than the machine's own.
     """
     if file_type == HS_ERR:
         return list(_crashes(lines, zone))
@@ -103,7 +103,7 @@ def _pauses(lines: Iterable[bytes]) -> Iterator[Remark]:
 
 
 def _crashes(lines: Iterable[bytes], zone: tzinfo) -> Iterator[Remark]:
-    """Yield the crash of an hs_err file of a broker, if the file has its time and Kafka's main class."""
+    """Yield the crash in an hs_err file of a broker. The file must have its time and Kafka's main class."""
     reasons: list[str] = []
     at: datetime | None = None
     line_number, is_broker, zone_name = 1, False, ""
@@ -138,7 +138,9 @@ def _text(line: bytes) -> str:
 
 
 def writer_of(path: str, logs: Sequence[Mapping[str, Any]]) -> tuple[str | None, int] | None:
-    """Return cluster and broker of the logs that are nearest to a file. None if these are of several, or of none.
+    """Return the cluster and broker of the logs that are nearest to a file.
+
+    None if these logs have several brokers, or no broker.
 
     Args:
         logs: rows of ``bronze.log_files``: cluster_id, broker_id, path.

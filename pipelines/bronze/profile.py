@@ -1,4 +1,7 @@
-"""One pass over one file: what it is, before any of its lines is stored. Pure but for reading the file."""
+"""The first pass over a file: its type, layout and writer, before any line is stored.
+
+Pure except for reading the file.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ EXPECTED_LINES = (
 
 @dataclass(frozen=True)
 class Profile:
-    """What a file is."""
+    """Result of the first pass over a file."""
 
     path: str  #: as found
     sha256: str  #: of the file as stored
@@ -59,11 +62,11 @@ class Profile:
     #: first byte that no known file has, of a log that was read while it was written; start of a line
     start_offset: int = 0
     start_line: int = 1  #: number of that line
-    readable: bool = True  #: it is text, and has at least one line of a broker's, as far as its loggers tell
+    readable: bool = True  #: it is text, and has at least one line of a broker, by its loggers
     #: the file that it is a member of, or in which its lines are mixed with others', if it is one
     bundle: str | None = None
     kafka_records: int = 0  #: about how many of the records Kafka's loggers wrote, by those that were asked
-    passages: tuple[Passage, ...] = ()  #: what its lines tell of an hour that its zone repeats
+    passages: tuple[Passage, ...] = ()  #: what its lines show about an hour that its zone repeats
     #: bytes from which on a repeated time is of the second pass, then of the first again, and so on
     flips: tuple[int, ...] = ()
     ranges: tuple[ByteRange, ...] = ()  #: parts that can be read by themselves; none of a file that is read as a whole
@@ -71,11 +74,11 @@ class Profile:
     resolution_us: int | None = None
     lives: tuple[FileLife, ...] = ()  #: brokers that wrote it one after the other, if several did
     strays: tuple[int, ...] = ()  #: bytes at which records begin whose times are far from those around them
-    foreign: str | None = None  #: what it is, if it is no broker's log (`pipelines.bronze.file_types`)
+    foreign: str | None = None  #: type of a file that is not a broker's log (`pipelines.bronze.file_types`)
     encoding: str | None = None  #: what its content was converted from; None if it is UTF-8
     is_numbered: bool = False  #: its lines have the numbers of lines of another file, with gaps
     changed_layout: str | None = None  #: layout by which the file has to be read again; None if all of it is read
-    source: str = ""  #: whose lines these are of a file in which those of several are mixed; empty: all of them
+    source: str = ""  #: source of these lines, in a file that mixes several sources; empty: all lines
 
 
 def stored_sha256(path: str) -> str:
@@ -85,7 +88,7 @@ def stored_sha256(path: str) -> str:
 
 
 def known_files(paths: Iterable[str], known: frozenset[str]) -> dict[str, str]:
-    """Return the files whose bytes are known, with their hash; an unreadable file is not known."""
+    """Return the files whose bytes are known, with their hash. An unreadable file is not known."""
     hashes = {}
     for path in paths if known else ():
         with suppress(OSError):
@@ -107,13 +110,13 @@ def profile(
     """Profile a file: one profile, or several if lines of several sources are mixed in it (`pipelines.bronze.streams`).
 
     Args:
-        file: what stands under the path, opened.
+        file: the opened file or bundle member.
         zone: IANA zone of times that carry none.
         record_bytes_max: as in `pipelines.bronze.reader.sourced_records`.
-        marks: lengths in bytes and content ids of known files that this one may be a longer version of.
-        range_bytes: length of the ranges that the file is cut into, if it can be; None: it is not.
-        log_format: the layout that a user names; empty: it is inferred.
-        layout_name: layout of the file, `Profile.changed_layout` of an earlier pass; empty: it is inferred.
+        marks: lengths in bytes and content ids of known files. This file may be a longer version of one.
+        range_bytes: length of the ranges into which the file is cut, if possible. None: it is not cut.
+        log_format: the layout that a user names. Empty: it is inferred.
+        layout_name: layout of the file, `Profile.changed_layout` of an earlier pass. Empty: it is inferred.
 
     Raises:
         OSError: the file cannot be read.
@@ -202,7 +205,7 @@ def profile(
                 profiled, line_count=0, record_count=0, kafka_records=0, readable=False, problem=OF_CLIENT
             )
         made.append(profiled)
-    # Lines of a source that is left out are stored with those of other programs.
+    # Lines of a source that is left out are stored with lines of other programs.
     left_out = [parts[item.source] for item in made if item.source and item.problem == OF_CLIENT]
     return [
         replace(
@@ -239,7 +242,7 @@ def _problem(
 
 
 def _known_error(lines: Sequence[bytes]) -> str:
-    """Return an error with which a program ended, its meaning and remedy. Empty if the lines show no known one."""
+    """Return a known error with which a program ended, its meaning and remedy. Empty if the lines show none."""
     for line in lines:
         thrown = most_specific(line.decode(errors="replace")) if b"Error" in line or b"Exception" in line else None
         cause = None if thrown is None else cause_of(thrown)
@@ -249,12 +252,12 @@ def _known_error(lines: Sequence[bytes]) -> str:
 
 
 def _shown(lines: Sequence[bytes]) -> str:
-    """The first line that says anything, as a terminal may show it."""
+    """Return the first line with any text, safe to print on a terminal."""
     return f'"{shown(next((line for line in lines if line.strip()), b"").strip(), _SHOWN_CHARS)}"'
 
 
 def shown(text: bytes, chars: int) -> str:
-    """Return the beginning of a text's first line, as a terminal may show it."""
+    """Return the beginning of a text's first line, safe to print on a terminal."""
     line = text[: 4 * chars].partition(b"\n")[0].decode(errors="backslashreplace")
     plain = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in line)
     return plain[:chars] + ("…" if len(plain) > chars else "")

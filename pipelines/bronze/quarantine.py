@@ -1,10 +1,9 @@
 """The quarantine on Spark: files that are kept out of silver, and so out of gold, until they are released.
 
-A quarantined file stays in bronze, so nothing stored is lost, and is not parsed again: what read it wrongly once would
-do so again. `release` is for when that has changed: another version of the program, another severity in the
-configuration. A release is a batch of its own, whose id is the time of the release: the released files are parsed and
-checked in it like new ones, and may fail again. A new version does not release by itself, since reading a folder that
-failed before is the user's decision.
+A quarantined file stays in bronze, so no stored line is lost. It is not parsed again, because the same version would
+misread it again. Use `release` after a change: another version of the program, or another severity in the
+configuration. A release is a separate batch, whose id is the time of the release. The released files are parsed and
+checked in it like new ones, and may fail again. A new version does not release files automatically: the user decides.
 """
 
 from __future__ import annotations
@@ -40,23 +39,23 @@ class Quarantined(NamedTuple):
 
 
 class Custody(NamedTuple):
-    """Who is in quarantine, and who was released."""
+    """The quarantined and the released files."""
 
     quarantined: Mapping[str, Mapping[str, Any]]  #: rows of ``quality.quarantined_files`` in force, by file
     released: Mapping[str, str]  #: the latest release of each file that was ever released
 
     def batch_of(self, file_id: str, run_id: str) -> str:
-        """Return the batch that a file's rows come with: its ingest, or its release if that was later."""
+        """Return the batch of a file's rows: its ingest, or its release if that was later."""
         return max(run_id, self.released.get(file_id, run_id))
 
 
 def custody(lake: Lake) -> Custody:
-    """Return what ``quality.quarantined_files`` says; costs nothing as long as no file was ever quarantined."""
+    """Return the custody that ``quality.quarantined_files`` records. It is cheap if no file was ever quarantined."""
     return custody_of(lake.rows(QUARANTINED_FILES, *QUARANTINED_FILES.column_names).to_pylist())
 
 
 def batches_without(lake: Lake, file_ids: Set[str]) -> set[str]:
-    """Return batches of log files that brought none of these."""
+    """Return the batches of log files that contain none of these files."""
     state = custody(lake)
     register = lake.rows(LOG_FILES, "file_id", "run_id")
     with_any: set[str] = set()
@@ -84,7 +83,7 @@ def custody_of(rows: Iterable[Mapping[str, Any]]) -> Custody:
 
 
 def quarantined(lake: Lake) -> tuple[Quarantined, ...]:
-    """Return every file in quarantine, by path."""
+    """Return the files in quarantine, sorted by path."""
     rows = sorted(custody(lake).quarantined.values(), key=lambda row: (row["path"], row["file_id"]))
     return tuple(Quarantined(row["file_id"], row["path"], _problem(row)) for row in rows)
 
@@ -97,7 +96,11 @@ def _problem(row: Mapping[str, Any]) -> str:
 
 
 def put(lake: Lake, batch_id: str, files: Sequence[tuple[str, str, Sequence[str], str]]) -> None:
-    """Quarantine files of a batch: id, path, expectations that failed, the first of them in words. Safe to repeat."""
+    """Quarantine files of a batch. It is safe to repeat.
+
+    Args:
+        files: id, path, failed expectations, and the first of these in words, for each file.
+    """
     known: set[str] = set()
     if lake.has_rows(QUARANTINED_FILES):
         steps = lake.read(QUARANTINED_FILES).where((F.col("batch_id") == batch_id) & (F.col("action") == QUARANTINED))
@@ -108,7 +111,7 @@ def put(lake: Lake, batch_id: str, files: Sequence[tuple[str, str, Sequence[str]
 
 
 def remove_rows(lake: Lake, file_ids: Sequence[str]) -> None:
-    """Take the rows of files out of silver. ``line_counts`` last: as long as it has them, this is not done."""
+    """Remove the rows of files from silver. ``line_counts`` is last: rows there show that the removal is incomplete."""
     if not file_ids:
         return
     tables = [spec for spec in (*silver.TABLES, *data_dir.TABLES) if spec is not silver.LINE_COUNTS]
@@ -117,9 +120,9 @@ def remove_rows(lake: Lake, file_ids: Sequence[str]) -> None:
 
 
 def release(lake: Lake, which: Sequence[str], batch_id: str) -> tuple[str, ...]:
-    """Let files out, by id, or all of them; gives their paths. The next parse or audit reads them again.
+    """Release files by id, or all files, and return their paths. The next parse or audit reads them again.
 
-    A file of a data directory is taken off its register, so that an audit of the directory reads it again.
+    A file of a data directory is removed from its register, so that an audit of the directory reads it again.
 
     Raises:
         InputError: a file is not in quarantine.

@@ -1,9 +1,9 @@
-"""Ranges of a large file, each of which a task of its own can read. Pure.
+"""Ranges of a large file, which separate tasks can read. Pure.
 
-A range begins where no record is under way, so the records of all ranges are those of the file. Where lines stand as
-they were logged, that is at each that starts like a record in the file's layout. In a wrapper there are streams, and
-whether the record that is under way in one of them is over, its next line tells: such a place is proposed by who reads
-the file, and settled later (`pipelines.bronze.reader`). A compressed file cannot be entered in its middle.
+A range begins where no record is incomplete, so the records of all ranges are the records of the file. Without a
+wrapper, a range can begin at each line that starts like a record in the file's layout. A wrapper has streams, and only
+the next line of a stream shows if the stream's record has ended. The reader of the file therefore proposes a place, and
+settles it later (`pipelines.bronze.reader`). A compressed file cannot be read from the middle.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RangeCutter:
     """Cuts a content into ranges while it is read, at places that its reader proposes.
 
     Args:
-        range_bytes: a range is as long as this, and on to the next place.
+        range_bytes: minimum length of a range in bytes. A range ends at the next place after it.
     """
 
     def __init__(self, range_bytes: int) -> None:
@@ -46,7 +46,7 @@ class RangeCutter:
         self._block_start = 0
 
     def tap(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the blocks. A place proposed before the next block is in the last one."""
+        """Yield the blocks. A place that is proposed before the next block is in the last block."""
         for block in blocks:
             self._block = block
             yield block
@@ -54,22 +54,22 @@ class RangeCutter:
             self._block_start += len(block)
 
     def ranges(self) -> tuple[ByteRange, ...]:
-        """Return the ranges of the text that was read; none if it is not longer than one."""
+        """Return the ranges of the text that was read. Empty if the text is not longer than one range."""
         ranges = [part for part in (*self._ranges, self._under_way) if part.start < part.end]
         return tuple(ranges) if len(ranges) > 1 else ()
 
     @property
     def due_at(self) -> int:
-        """Return the first place that may be proposed."""
+        """Return the lowest offset that may be proposed, in bytes."""
         return self._under_way.start + self._range_bytes
 
     def propose(self, start: int, line_no: int) -> None:
-        """A range may begin at a line. Whether it does, `settle` has to say before another place is proposed."""
+        """Propose that a range begins at a line. Call `settle` before proposing another place."""
         self._advance(start)
         self._proposed = self._under_way, ByteRange(start, line_no, start, 0)
 
     def settle(self, begins: bool) -> None:
-        """A range begins at the place that was proposed, or does not."""
+        """Begin a range at the proposed place if `begins`, else discard the place."""
         if begins and self._proposed is not None:
             ended, self._under_way = self._proposed
             self._ranges.append(ended)
@@ -88,12 +88,13 @@ def _longer(part: ByteRange, read: memoryview) -> ByteRange:
 
 
 class StartCutter(RangeCutter):
-    """Cuts a content whose lines stand as they were logged where one starts as a record does.
+    """Cuts a content without wrapper into ranges. Each range starts where a record starts.
 
-    Where a record may end elsewhere than at the next start, none near a place may (`pipelines.bronze.record_ends`).
+    If a record may end elsewhere than at the next record start, a cut needs a place without such records nearby
+    (`pipelines.bronze.record_ends`).
 
     Args:
-        layout: tells where records start.
+        layout: shows where records start.
     """
 
     def __init__(self, layout: Layout | None, range_bytes: int) -> None:
@@ -143,7 +144,7 @@ class StartCutter(RangeCutter):
 class RangeReader:
     """One pass over a range of a file.
 
-    Iterate `blocks` once; `is_same` tells then whether it is what it was when it was cut.
+    Iterate `blocks` once. After that, `is_same` is True if the range has not changed since it was cut.
     """
 
     def __init__(self, file: SeekableFile, part: ByteRange) -> None:

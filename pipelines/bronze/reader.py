@@ -57,7 +57,7 @@ _TAKEN_RECORDS = 256
 #: Signs before the record in some lines only: pressed keys, quotes, bullets.
 _GLUED = re.compile(rb"(?:\^[A-Z\\]|[^\w\s\[({<]{1,3}) ?")
 _ANY_LINE = re.compile(b"")
-#: Bytes that a damaged disk or a careless copy leaves in runs, and no program logs so many of.
+#: Bytes that a damaged disk or a careless copy leaves in runs. No program logs runs of this length.
 _EMPTY_LINES: Final = b"\n" * 128
 #: A block of empty lines from that size on is one record.
 _EMPTY_BYTES: Final = 1 << 15
@@ -76,15 +76,15 @@ def sourced_records(
 ) -> Sourced:
     """Yield the records of a file in its layout, each with the source that its wrapper names.
 
-    The source is empty if no wrapper names one. It is None for what is in no wrapper.
+    The source is empty if no wrapper names one. It is None for lines outside of any wrapper.
 
     Args:
         blocks: consecutive pieces of the content, cut anywhere.
         layout: shows where records start. None if unknown.
         record_bytes_max: limit of a record's text in bytes, at least `START_BYTES_MAX`.
-        byte_offset: where the first block starts in the file, if not at its beginning: at a line start.
-        line_no: number of the line that starts there.
-        cutter: takes the places at which a wrapped file, which is read from its beginning, can be cut.
+        byte_offset: offset of the first block in the file. It must be at a line start.
+        line_no: number of the line at `byte_offset`.
+        cutter: receives the places at which a wrapped file can be cut. The file must be read from its beginning.
     """
     unwrap = layout.unwrap if layout is not None else None
     reader = _Reader(layout, max(record_bytes_max, START_BYTES_MAX), cutter if unwrap is not None else None)
@@ -94,9 +94,9 @@ def sourced_records(
 
 
 class _Run(NamedTuple):
-    """Whole records one behind the other that need no care: no damage, no line end but LF, none beyond the limit.
+    """Consecutive whole records that need no special handling, or only empty lines.
 
-    Or empty lines only.
+    They have no damage, only LF as line ends, and no text beyond the limit.
     """
 
     text: bytes
@@ -107,7 +107,7 @@ class _Run(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """An item of a file, at its place."""
+    """An item of a file, with its place."""
 
     name: bytes | None  #: of its stream; None for what is not of the log
     text: bytes
@@ -120,7 +120,7 @@ class Logged(NamedTuple):
 
 
 class _Piece:
-    """A logged line, or a record of several, up to what was read of it."""
+    """A logged line, or a record of several lines, up to the bytes read."""
 
     __slots__ = ("cut", "length", "line_no", "lines", "offset", "size", "starts", "texts")
 
@@ -135,7 +135,7 @@ class _Piece:
         self.cut = 0  # number of the place at which it was under way
 
     def cut_behind(self, lines: int, is_ended: bool) -> _Piece:
-        """Cut the lines of a plain text behind the first ones off, and return them."""
+        """Remove and return the lines of a plain text after the first `lines`."""
         cut = _Piece(Logged(b"", b"", False, 0, 0, self.line_no + lines, 0, is_ended))
         self.texts, cut.texts = self.texts[:lines], self.texts[lines:]
         cut.size = cut.length = sum(len(text) + 1 for text in cut.texts) - (not is_ended)
@@ -146,7 +146,7 @@ class _Piece:
 
 
 class _Stream:
-    """What is under way in one stream: a record, and behind it a line that comes in pieces."""
+    """State of one stream: an incomplete record, and an incomplete line after it."""
 
     __slots__ = ("endings", "last", "line", "record", "source", "take_at")
 
@@ -168,7 +168,7 @@ class _Reader:
         self._is_plain = layout is None or layout.unwrap is None
         self._streams: OrderedDict[bytes, _Stream] = OrderedDict()
         self._cutter = cutter
-        #: Number of the next place to be proposed, or of the one that is, and how many records of it may go on.
+        #: Number of the next or current proposed place, and how many open records may continue behind it.
         self._cut = 1
         self._open: int | None = None
         #: Form of the times of the log's own records.
@@ -202,7 +202,7 @@ class _Reader:
         return self._max * _LINE_FACTOR + _LINE_EXTRA_BYTES
 
     def _runs(self, blocks: Iterable[bytes], lines: LineSplitter) -> Iterator[Piece | _Run]:
-        """Yield lines, and the short way for nearly all blocks: runs of records, or of empty lines."""
+        """Yield lines, or runs of records or empty lines. Runs are the fast path for nearly all blocks."""
         next_start = re.compile(rb"\n" + self._start.pattern)
         for block in blocks:
             if len(block) >= _EMPTY_BYTES and not lines.dropped and not (lines.held + block).strip(b"\r\n"):
@@ -317,7 +317,7 @@ class _Reader:
                 self._propose(self._cutter, line.offset + line.size, line.line_no + line.lines)
 
     def _logged(self, blocks: Iterable[bytes], unwrap: Unwrap, byte_offset: int, line_no: int) -> Iterator[Logged]:
-        """Yield the items of a file as they are in it."""
+        """Yield the items of a file in the order of the file."""
         assert self._layout is not None
         is_text = not self._layout.is_entry
         last = b""
@@ -348,7 +348,7 @@ class _Reader:
                 counted += own
 
     def _bare(self, text: bytes) -> bytes:
-        """Return a line without signs before the record that begins in it, and without the same signs behind it."""
+        """Return a line without the signs before its record, and without the same signs after it."""
         glued = _GLUED.match(text)
         if glued is None or self._start.match(text) or not self._start.match(text, glued.end()):
             return text
@@ -427,7 +427,10 @@ class _Reader:
         yield from ((stream.source, record) for record in stream.endings.take(is_last=True))
 
     def _propose(self, cutter: RangeCutter, start: int, line_no: int) -> None:
-        """A range may begin where no line comes in pieces, if no record that is under way there goes on."""
+        """Propose that a range begins at `start`, unless a line there continues from an earlier piece.
+
+        The place is confirmed when no open record continues behind it.
+        """
         if (
             start < cutter.due_at
             or self._interrupted
@@ -503,7 +506,10 @@ class _Reader:
         return record is not None and is_behind(line.text, record.texts, self._layout)
 
     def _is_open(self, record: _Piece) -> bool:
-        """Return True if a record has no logger yet, and may hold a value of a client: it may have any lines."""
+        """Return True if a record has no logger yet, and may hold a value of a client.
+
+        Such a record may contain any lines.
+        """
         tail = self._layout.tail if self._layout is not None else None
         first, last = (record.texts[at].removesuffix(b"\r") for at in (0, -1))
         if tail is None or tail.search(first) or tail.search(last):

@@ -27,7 +27,7 @@ from highwater.pipelines.bronze.layouts.loggers import could_log
 from highwater.pipelines.grammars.client_values import can_hold_client_value
 from highwater.pipelines.kafka.raw_record import BINARY, DOUBTFUL, RawRecord
 
-#: A record that prints values of clients is no longer: strings of Kafka's protocol have at most 32,767 bytes each, and
+#: Maximum length of a record that prints client values: strings of Kafka's protocol have at most 32,767 bytes each, and
 #: a line prints up to three.
 FAR_BYTES: Final = 1 << 17
 #: A single line that ends with one of these is taken to end with its logger: as well as these, a client can write one.
@@ -37,17 +37,18 @@ _SETTINGS: Final = re.compile(rb"[^\n]*(?<!\))(?:\n\t[^\n]*)+\n \([^()\n]*\)")
 
 
 class RecordEnds:
-    """Records of one stream in their order, held until nothing that may follow can change them.
+    """Records of one stream in order, held until later records can no longer change them.
 
     Attributes:
-        records: those that are held.
+        records: records that are held.
     """
 
     def __init__(self, layout: Layout | None, text_bytes_max: int) -> None:
-        """
+        """Create an empty buffer.
+
         Args:
-            layout: None if unknown; one without a tail needs no watching.
-            text_bytes_max: limit of a record's text.
+            layout: layout of the records. None if unknown. A layout without a tail needs no checks.
+            text_bytes_max: limit of a record's text in bytes.
         """
         self.records: list[RawRecord] = []
         self._tail = layout.tail if layout else None
@@ -69,29 +70,29 @@ class RecordEnds:
             self.look(record)
 
     def look(self, record: RawRecord) -> None:
-        """See how many loggers a record has that is among `records`."""
+        """Count the loggers of a record in `records`."""
         loggers = 1 if self._tail is None else _loggers(record.text, self._tail)
         if loggers != 1:
             self._odd.append((record.byte_offset, loggers))
 
     @property
     def is_odd(self) -> bool:
-        """Return whether a record with no logger or with several is held."""
+        """Return True if it holds a record with no logger or with several."""
         return bool(self._odd)
 
     @property
     def is_open(self) -> bool:
-        """Return whether a record without a logger is held."""
+        """Return True if it holds a record without a logger."""
         return any(not loggers for _, loggers in self._odd)
 
     def release(self) -> list[RawRecord]:
-        """Return all records, once the lines that follow are single ones for long."""
+        """Remove and return all held records."""
         released = self.records[:]
         self.records.clear()
         return released
 
     def take(self, is_last: bool = False) -> list[RawRecord]:
-        """Return settled records: all, if no others follow."""
+        """Remove and return the settled records. If `is_last`, no more records follow and all are returned."""
         if self._odd:
             self._settle(is_last)
         count = len(self.records)
@@ -118,7 +119,7 @@ class RecordEnds:
             self._leave_open(offset)
 
     def _close(self, offset: int, opened: list[int]) -> None:
-        """Find what a record with several loggers is the end of: an open record, an unknown one, or nothing."""
+        """Find which record a record with several loggers ends: an open record, an unknown one, or none."""
         first = last = self._index(offset)
         count = len(opened)
         while count and offset - opened[count - 1] < FAR_BYTES:
@@ -139,7 +140,7 @@ class RecordEnds:
         self._doubt_before(offset)
 
     def _doubt_before(self, offset: int) -> None:
-        """Doubt a rest and all records before it, from the first one that it may be the rest of."""
+        """Mark a rest as doubtful, and all records before it from the first one that it may end."""
         end = self._index(offset)
         near = self._index(max(offset - FAR_BYTES + 1, self._before))
         first = near if self._holder > offset - FAR_BYTES else None
@@ -159,12 +160,12 @@ class RecordEnds:
         return head is not None and head.logger is not None
 
     def _leave_open(self, offset: int) -> None:
-        """A record without a logger that no other closes."""
+        """Handle a record without a logger that no later record closes."""
         at = self._index(offset)
         of_clients = self._can_hold_value(self.records[at])
         of_clients |= self._run == (offset, True)
         if at + 1 == len(self.records):
-            return  # the file may go on
+            return  # the file may continue
         following = self.records[at + 1]
         if self._tail is not None and not _loggers(following.text, self._tail):
             self._run = (following.byte_offset, of_clients)
@@ -187,17 +188,16 @@ def can_hold_value(parse: Parser | None, text: bytes) -> bool:
 
 
 def are_plain(before: bytes, after: bytes, starts: re.Pattern[bytes], tail: re.Pattern[bytes]) -> bool:
-    """Return whether all records that begin near a place end as records do, so that no earlier record affects a later
-    one.
+    """Return True if all records that begin near a place end as usual, so that no earlier record affects a later one.
 
     Args:
-        before: up to `FAR_BYTES` of what stands before the place, at which a record starts.
-        after: up to twice as much of what stands behind it.
+        before: up to `FAR_BYTES` before the place, at which a record starts.
+        after: up to twice as many bytes after the place.
         starts: matches a line end and the start of a record.
         tail: as in `RecordEnds`.
     """
     content = (before + after).replace(b"\r\n", b"\n")
-    begins = [0] if len(before) < FAR_BYTES else []  # of the file, which no line end stands before
+    begins = [0] if len(before) < FAR_BYTES else []  # start of the file, which has no line end before it
     places = begins + [start.start() + 1 for start in starts.finditer(content)]
     if len(after) < 2 * FAR_BYTES and not content.endswith(b"\n"):
         del places[-1:]  # a half line, which the file ends with

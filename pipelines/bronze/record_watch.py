@@ -18,12 +18,12 @@ from highwater.pipelines.kafka.strays import StrayWatch, is_possible
 #: Records per block that are asked who wrote them. The first block is asked in full: it has the start of the broker.
 ASKED_PER_BLOCK = 20
 NEEDLE_BYTES_MAX = max(map(len, NEEDLES))
-#: Beginnings of the names of Kafka's own loggers; ZooKeeper's are in brokers' logs, and in those of its servers.
+#: Prefixes of Kafka's logger names. ZooKeeper's loggers appear in brokers' logs and in logs of ZooKeeper servers.
 _KAFKAS = ("kafka.", "org.apache.kafka.", "state.change.")
 
 
 class Sources:
-    """Counts the records of each source that is mixed in a file; of most files that is one."""
+    """Counts the records of each source in a file. Most files have one source."""
 
     def __init__(self, layout: Layout | None, zone: tzinfo) -> None:
         self._layout = layout
@@ -32,7 +32,7 @@ class Sources:
         self._block = b""
 
     def tap(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the blocks, and count the next one."""
+        """Yield the blocks. Announce each block to the counters before it is yielded."""
         for block in blocks:
             self._block = block
             for watch in self._of.values():
@@ -40,7 +40,7 @@ class Sources:
             yield block
 
     def of(self, source: bytes | None) -> RecordWatch:
-        """Return the counter of a source's records; None for lines without a wrapper."""
+        """Return the counter of a source's records. A source of None is for lines without a wrapper."""
         watch = self._of.get(source)
         if watch is None:
             watch = self._of[source] = RecordWatch(Hints(), self._layout, self._zone)
@@ -48,7 +48,10 @@ class Sources:
         return watch
 
     def parts(self) -> dict[str, RecordWatch]:
-        """By name, the sources that wrote anything of Kafka's, and all else; under an empty name, if it is one file."""
+        """Return the counters of sources with Kafka's records, by name, and one counter for the other lines.
+
+        If the file is not mixed, the only name is empty.
+        """
         named = {source: watch for source, watch in self._of.items() if source is not None}
         of_kafka = {source: watch for source, watch in named.items() if watch.is_kafka}
         if len(named) > 1 and of_kafka:
@@ -63,7 +66,7 @@ class Sources:
         return {"": self._together(self._of.values())}
 
     def _together(self, several: Iterable[RecordWatch]) -> RecordWatch:
-        """Return the one with most records, of Kafka's if any, with the lines of the others."""
+        """Return the counter with most records, preferably of Kafka, after adding the counts of the others."""
         largest, *others = sorted(several, key=lambda watch: (-watch.is_kafka, -watch.records)) or [self.of(b"")]
         for watch in others:
             largest.lines += watch.lines
@@ -73,7 +76,7 @@ class Sources:
 
 
 class RecordWatch:
-    """Counts records, and asks some of them who wrote them: all at the start of the file, and around rare texts."""
+    """Counts records, and parses some of them for hints: all at the start of the file, and around rare texts."""
 
     def __init__(self, hints: Hints, layout: Layout | None, zone: tzinfo) -> None:
         self.hints = hints
@@ -103,7 +106,7 @@ class RecordWatch:
         self._was_here = True
 
     def begin(self, block: bytes) -> None:
-        """Decide how many of the records that end in the next block are asked."""
+        """Decide how many of the records that end in the next block are parsed for hints."""
         here = self._offset < BLOCK_BYTES or (not self._requests() and _tells(self._tail, block, NEEDLES))
         near = bool(self._hours) and _tells(self._tail, block, self._hours)
         # A record may end, and so come out, one block after the one that it begins in.
@@ -113,7 +116,7 @@ class RecordWatch:
         self._offset += len(block)
 
     def _requests(self) -> bool:
-        """Return whether request logs have nothing but addresses, and these all the time."""
+        """Return True if most of the parsed records are from request logs, which show only addresses."""
         return self.hints.kinds["kafka-request"] > sum(self.hints.kinds.values()) / 2
 
     def count(self, record: RawRecord) -> None:
@@ -141,7 +144,7 @@ class RecordWatch:
         self._last = record
 
     def _look(self, record: RawRecord, time_us: int, is_asked: bool) -> None:
-        """A record whose time was read."""
+        """Handle a record whose time was read."""
         if self._strays.asks(record.text):
             self._strays.see(record.byte_offset, time_us, record.text)
         first_us = self._strays.first_us or self.first_us or time_us
@@ -169,7 +172,7 @@ class RecordWatch:
         self._watch.see(record.byte_offset, time_us, is_repeated)
 
     def end(self) -> None:
-        """There are no more records."""
+        """Finish after the last record."""
         last_us = self._strays.end()
         self.strays = self._strays.offsets
         if self._strays.first_us is not None:
@@ -177,14 +180,17 @@ class RecordWatch:
         self.last_us = last_us if last_us is not None or self._settled is None else self._time_us(self._settled)
 
     def passages(self) -> list[Passage]:
-        """Return passages of repeated hours; the last record shows whether the file ends in one."""
+        """Return the passages of repeated hours. The last record shows if the file ends in one."""
         last_us = self._time_us(self._last) if self._last is not None and self._hours else None
         if self._last is not None and last_us is not None:
             self._see(self._last, last_us)
         return self._watch.passages()
 
     def kafka_records(self) -> int:
-        """Return records of Kafka's loggers: at least one if any asked logger is, all if none could be asked."""
+        """Return the estimated number of records from Kafka's loggers.
+
+        At least one if a parsed record is Kafka's. All records if none could be parsed.
+        """
         asked = sum(self.hints.kinds.values())
         if not asked:
             return self.records if self._parse is not None else 0
@@ -192,7 +198,7 @@ class RecordWatch:
         return max(1, self._good * kafka // asked) if kafka else 0
 
     def _time_us(self, record: RawRecord) -> int | None:
-        """Return the time of a whole record, if it can be one."""
+        """Return the time of a whole record. None if it cannot be parsed or is not a possible time."""
         head = self._parse(record.text) if self._parse else None
         return head.time_us if head and is_possible(head.time_us) else None
 

@@ -1,4 +1,4 @@
-"""The register of logs, ``bronze.log_files``: what its rows tell of new files, and the rows of those. Pure."""
+"""The register of logs, ``bronze.log_files``: evidence from its rows about new files, and rows for new files. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Rows = Sequence[Row]
 
 @dataclass(frozen=True)
 class LoggedBroker:
-    """A broker that files were found of."""
+    """A broker with at least one log file."""
 
     cluster_id: str
     broker_id: int
@@ -36,15 +36,16 @@ class LoggedBroker:
 def identify(
     new: Sequence[Profile], known: Sequence[Unread], register: Rows, said: Folders = NO_FOLDERS, cluster: str = ""
 ) -> tuple[dict[str, Identity], list[tuple[str, str]]]:
-    """Return identities of the new files, and problems: of files that are already in the lake, and of brokers of one
-    id.
+    """Return the identities of the new files, and problems.
+
+    Problems are about files that are already in the lake, and about brokers with the same id.
 
     Args:
-        said: clusters by folder.
-        cluster: name of that of files that nothing places; empty: it stays unknown.
+        said: configured settings of folders, with cluster names.
+        cluster: cluster name for files without any evidence. Empty: their cluster stays unknown.
 
     Raises:
-        InputError: a name stands for two clusters, or two brokers cannot be told apart.
+        InputError: one name means two clusters, or two brokers cannot be distinguished.
     """
     row_of = _rows_by_content(register)
     here = [_evidence(item).in_cluster(said.of(item.path).cluster) for item in new]
@@ -82,14 +83,14 @@ def identify(
 
 
 def _rows_by_content(register: Rows) -> Callable[[Unread], Row]:
-    """Return the row of a known file, or of its source if the file mixes several."""
+    """Return a function that returns the register's row of a known file, or of a source in a mixed file."""
     of_source = {(row["sha256"], source_of(row["path"])): row for row in register}
     of_file = {row["sha256"]: row for row in register}
     return lambda item: of_source.get((item.sha256, source_of(item.path))) or of_file[item.sha256 or ""]
 
 
 def of_sources(items: Iterable[Unread], register: Rows) -> Iterator[Unread]:
-    """Yield the items, each source by itself of a known file in which the lines of several are mixed."""
+    """Yield the items. A known file that mixes several sources becomes an item for each source."""
     sources: dict[str, set[str]] = defaultdict(set)
     for row in register:
         source = source_of(row["path"])
@@ -108,7 +109,7 @@ def _evidence(item: Profile) -> FileEvidence:
 
 
 def _told_apart(new: Sequence[Profile], identities: Mapping[str, Identity], register: Rows) -> list[tuple[str, str]]:
-    """Return `told_apart` of the files of no known cluster."""
+    """Return the result of `told_apart` for files without a known cluster."""
     logs = [
         replace(_evidence(item), broker=identities[item.path].broker_id)
         for item in new
@@ -123,7 +124,7 @@ def _told_apart(new: Sequence[Profile], identities: Mapping[str, Identity], regi
 
 
 def _stored_evidence(row: Row, path: str, said: Folders) -> FileEvidence:
-    """Return the evidence of a file that an earlier run read. What was learnt from a folder does not count."""
+    """Return the evidence of a file that an earlier run read. Evidence from a folder does not count."""
     is_by_lines = row["broker_id_source"] in BY_LINES
     return FileEvidence(
         path=path,
@@ -141,7 +142,7 @@ def _stored_evidence(row: Row, path: str, said: Folders) -> FileEvidence:
 
 
 def _changes(files: Sequence[FileEvidence], register: Rows) -> list[tuple[str, str]]:
-    """Return files of the lake without an owner whose owner the new files show."""
+    """Return the files of the lake without an owner, if the new files show their owner."""
     lost = {row["path"] for row in register if row["broker_id"] is None and row["layout"] is not None}
     asked = [replace(file, new=not file.new and file.path in lost) for file in files]
     if not any(file.new for file in asked):
@@ -157,8 +158,8 @@ def in_their_pass(new: Mapping[str, Profile], register: Rows, zone_of: Callable[
     """Return the profiles, with the pass in which lines of a repeated hour are read.
 
     Args:
-        new: by content id.
-        zone_of: IANA name of a file's zone.
+        new: profiles by content id.
+        zone_of: returns the IANA name of a file's zone.
     """
     if not any(item.passages for item in new.values()):
         return dict(new)
@@ -192,7 +193,7 @@ def _placed(item: Profile, placed: Placed, zone: str) -> Profile:
 
 
 def file_row(item: Profile, identity: Identity, run_id: str) -> dict[str, Any]:
-    # An unreadable file's problem is that it cannot be read, not that nobody knows whose it is.
+    # Report that an unreadable file cannot be read, not that its broker is unknown.
     problems = [item.problem, identity.problem if item.readable and item.layout else None]
     return {
         "file_id": item.content_id,
@@ -221,7 +222,7 @@ def file_row(item: Profile, identity: Identity, run_id: str) -> dict[str, Any]:
 
 
 def brokers(identities: Iterable[Identity], known: Sequence[Unread], register: Rows) -> tuple[LoggedBroker, ...]:
-    """Return brokers of the new and the known files; of several versions the highest as text."""
+    """Return the brokers of the new and the known files. If versions differ, the highest as text is used."""
     row_of = _rows_by_content(register)
     sightings = [
         (item.cluster_id, broker, item.kafka_version, item.mode)

@@ -1,13 +1,13 @@
-"""The hour that a time zone repeats: which of its two passes a line was written in. Pure.
+"""Decides in which pass of a repeated hour a line was written. Pure.
 
-log4j writes local time without an offset. Where clocks are set back, in October in most zones that do, the last hour
-comes again, and a time in it means two instants. Lines of a file come in their order, and so do files of a series
-(``server.log.2``, ``server.log.1``, ``server.log``): where time goes back by half of the repeated span or more, the
-second pass has begun. Without such a step it is told by what the log cannot have been: silent for as long as the span.
-A log that begins in the hour and goes on after it is of the second pass, one that begins before it and ends in it of
-the first. What may have been silent for half of it is not guessed: it is taken for the first pass, and said.
+log4j writes local time without an offset. When clocks are set back, usually in October, the last hour repeats, and a
+local time in it means two instants. Lines of a file are in order, and so are files of a series (``server.log.2``,
+``server.log.1``, ``server.log``). The second pass begins where time decreases by at least half of the repeated span.
+Without such a step, the decision assumes that a log is not silent for the whole span. A log that begins in the hour and
+continues after it is in the second pass. A log that begins before the hour and ends in it is in the first pass. If the
+log may have been silent for half of the span, the first pass is assumed, and the uncertainty is reported.
 
-A `Passage` holds what a file's lines tell by themselves, and `placed` decides for a series.
+A `Passage` holds what a file's lines show alone, and `placed` decides for a series.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DISORDER_US = 60 * _SECOND_US
 
 
 class Repeat(NamedTuple):
-    """A span of local time that comes twice."""
+    """A span of local time that occurs twice."""
 
     start_us: int  #: instant at which its first pass begins
     switch_us: int  #: instant at which clocks are set back: the second pass begins
@@ -56,7 +56,7 @@ class Repeat(NamedTuple):
 
 @lru_cache(maxsize=256)
 def repeats(zone: tzinfo, year: int) -> tuple[Repeat, ...]:
-    """Return spans that a zone repeats, of those whose clocks are set back in a year, by UTC."""
+    """Return the spans that a zone repeats, for clock changes in a year of UTC."""
     first = int(datetime(year, 1, 1, tzinfo=UTC).timestamp())
     last = int(datetime(year + 1, 1, 1, tzinfo=UTC).timestamp())
     spans = []
@@ -83,7 +83,7 @@ def _offset_s(zone: tzinfo, time_s: int) -> int:
 
 
 class Passage(NamedTuple):
-    """What the lines of a file tell of a repeated span. Instants are those of the first pass."""
+    """What the lines of a file show about a repeated span. Instants are those that the first pass gives."""
 
     #: start_us, span_us: of the `Repeat`
     start_us: int
@@ -101,45 +101,49 @@ class Passage(NamedTuple):
     is_after: bool = False
     is_torn: bool = False  #: time went back so far more than once, or from the beginning of the span to its end at once
     disorder_us: int = 0  #: by how much it went back otherwise, at most
-    #: the longest time without a line, from the last line before to the first one after the span, as local time tells
-    #: it
+    #: the longest time without a line, from the last line before to the first line after the span, in local time
     silence_us: int = 0
 
 
 class PassageWatch:
-    """Sees the lines of a file near repeated spans, in their order."""
+    """Collects passages from the lines of a file near repeated spans, in order."""
 
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
         self._repeats: list[Repeat] = []
         self._passages: list[Passage] = []
         self._before_us: int | None = None
-        #: When the first pass ended, as far as lines tell, in the span that is under way.
+        #: Logged end of the first pass, in the current span.
         self._first_pass_us: int | None = None
         self._is_late = False
-        #: First line of the span that lies near its end behind lines near its beginning.
+        #: First line of the span that is near its end, after lines near its beginning.
         self._leap_offset: int | None = None
 
     def hours(self, time_us: int) -> list[bytes]:
-        """Return the hours, as a log writes them, whose lines have to be seen; of a log that begins at an instant."""
+        """Return the hours, as a log writes them, whose lines must be passed to `see`.
+
+        Args:
+            time_us: first time of the log, microseconds since the epoch.
+        """
         year = instant(time_us).year
         self._repeats = [span for near in range(year - 1, year + 3) for span in repeats(self._zone, near)]
         return [hour for span in self._repeats for hour in span.hours]
 
     def passages(self) -> list[Passage]:
-        """Return what was seen, in order."""
+        """Return the passages found, in order."""
         return list(self._passages)
 
     def is_repeated(self, time_us: int) -> bool:
-        """Return whether an instant is of a first pass."""
+        """Return True if an instant is in a first pass."""
         return any(span.start_us <= time_us < span.switch_us for span in self._repeats)
 
     def see(self, byte_offset: int, time_us: int, is_repeated: bool) -> None:
-        """The next line.
+        """Take the next line.
 
         Args:
-            time_us: its instant, by the first pass.
-            is_repeated: whether it may be of the second pass as well.
+            byte_offset: offset of the line in the file.
+            time_us: time of the line, read as in the first pass, microseconds since the epoch.
+            is_repeated: True if the line may be in the second pass as well.
         """
         if not is_repeated:
             self._outside(time_us)
@@ -169,7 +173,7 @@ class PassageWatch:
                 return passage._replace(is_torn=True)
             self._first_pass_us = passage.highest_us
             if self._leap_offset is not None and time_us <= passage.start_us + DISORDER_US:
-                # The file begins with the second pass: what lay between is late, and was no silence.
+                # The file begins with the second pass: the lines between are late, and there was no silence.
                 flips = (self._leap_offset, byte_offset)
                 return passage._replace(flips=flips, is_after=True, is_torn=False, highest_us=time_us, silence_us=0)
             return passage._replace(flips=(*flips, byte_offset), is_stepped=True, highest_us=time_us)
@@ -198,10 +202,10 @@ class SeriesLog(NamedTuple):
     """A file of a series."""
 
     path: str
-    #: first_us, last_us: instants of its first and its last record, in a repeated span those of the first pass
+    #: first_us, last_us: times of its first and last record; in a repeated span read as in the first pass
     first_us: int
     last_us: int
-    #: of a file of this run; None for one of which the lake knows the true instants
+    #: passages of a file of this run; None if the lake has the true times of the file
     passages: tuple[Passage, ...] | None
 
 
@@ -214,11 +218,11 @@ class Placed:
     #: first_us, last_us: instants of its first and its last record
     first_us: int
     last_us: int
-    undecided: tuple[int, ...] = ()  #: beginnings of spans, as instants, of which it cannot be told which pass it was
+    undecided: tuple[int, ...] = ()  #: starts of the spans whose pass is undecided
 
 
 def placed(logs: Iterable[SeriesLog]) -> dict[str, Placed]:
-    """Return by path how times of files with lines in a repeated span are read."""
+    """Return how the times of files are read, by path, for files with lines in a repeated span."""
     series: dict[tuple[str, ...], list[SeriesLog]] = defaultdict(list)
     of_run = []
     for log in logs:
@@ -234,9 +238,10 @@ def placed(logs: Iterable[SeriesLog]) -> dict[str, Placed]:
 
 
 def _placed(log: SeriesLog, decisions: dict[tuple[str, int], bool | None]) -> Placed:
-    """
+    """Return how the times of a file are read.
+
     Args:
-        decisions: by path and span, whether the file's first line there is of the second pass; None: nobody knows.
+        decisions: (path, span) → True if the file's first line in the span is in the second pass. None if undecided.
     """
     passages = log.passages or ()
     flips: list[int] = []
@@ -256,7 +261,10 @@ def _placed(log: SeriesLog, decisions: dict[tuple[str, int], bool | None]) -> Pl
 
 
 def _decided(series: Sequence[SeriesLog], start_us: int, span_us: int) -> dict[str, bool | None]:
-    """By path of the files of this run with lines in a span, whether the first of these is of the second pass."""
+    """Return True by path if the file's first line in a span is in the second pass. None if undecided.
+
+    Only files of this run with lines in the span are included.
+    """
     switch_us, end_us = start_us + span_us, start_us + 2 * span_us
     known = sorted((log for log in series if log.passages is None), key=lambda log: log.last_us)
     read = sorted((log for log in series if log.passages is not None), key=lambda log: _rotation(log.path))
@@ -312,14 +320,17 @@ _MARKED = re.compile(
 
 
 def _series(path: str) -> tuple[str, ...]:
-    """Return what the files of a series have in common; a file whose name says nothing is one by itself."""
+    """Return the common part of the names of a series. A file whose name shows no series is a series of its own."""
     folder, name = str(PurePath(path).parent), PurePath(path).name
     match = _MARKED.fullmatch(name)
     return (folder, match["name"] + match["end"]) if match else (folder, name)
 
 
 def _rotation(path: str) -> tuple[int, list[int]]:
-    """Where a file is in its series, the oldest first: numbers count backwards, the file without a mark is the last."""
+    """Return the sort key of a file in its series, the oldest first.
+
+    Files with higher numbers are older. A file without a number is last.
+    """
     match = _MARKED.fullmatch(PurePath(path).name)
     mark = (match["mark"] or match["date"] or "") if match else ""
     if not mark:

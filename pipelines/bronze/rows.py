@@ -27,13 +27,13 @@ from highwater.schemas.bronze import LOG_LINES
 
 BATCH_BYTES = 8 << 20
 BATCH_ROWS = 1 << 16
-#: Told from other failures by the driver, which sees an exception of a worker only as text.
+#: Text by which the driver recognises this failure. It receives an exception of a worker only as text.
 CHANGED = "changed while it was read"
 
 
 @dataclass(frozen=True)
 class FileSpan:
-    """What to read, and what its lines are told: one line of the plan."""
+    """A part of a file to read, with the values that are added to its lines: one row of the plan."""
 
     log: Profile  #: the file; one that has grown since it was profiled is read up to where it was
     cluster_id: str  #: cluster it belongs to
@@ -44,39 +44,37 @@ class FileSpan:
 
     @property
     def file(self) -> str:
-        """Return the file, or the member of a bundle, of the lines."""
+        """Return the path of the file or bundle member that holds the lines."""
         path, source = self.log.path, self.log.source
         return path.removesuffix(f"{MARK}{source}") if source else path
 
     @property
     def start(self) -> tuple[int, int]:
-        """Return the first byte to store, and the number of the line that starts there; a known file has what is before
-        it.
-        """
+        """Return the first byte to store, and its line number. Earlier bytes of a known file are already stored."""
         if self.part is None or self.part.start < self.log.start_offset:
             return self.log.start_offset, self.log.start_line
         return self.part.start, self.part.line_no
 
     @property
     def stored_bytes(self) -> int:
-        """Return how much of the content becomes rows."""
+        """Return how many bytes of the content become rows."""
         end = self.log.content_bytes if self.part is None else self.part.end
         return end - self.start[0]
 
     def broker_of(self, offset: int, head: RecordHead | None) -> int | None:
-        """Return the broker that wrote the record at an offset, in a file of several."""
+        """Return the broker that wrote the record at an offset, in a file of several brokers."""
         if lives := self.log.lives:
             return lives[bisect_right(lives, offset, key=lambda life: life.offset) - 1].broker_id
         return own_broker(head) if head is not None else None
 
     def in_ranges(self) -> list[FileSpan]:
-        """Return the same in the ranges of its file, without those that hold nothing to store."""
+        """Return this span for each range of its file, without ranges that have nothing to store."""
         parts = [part for part in self.log.ranges if part.end > self.log.start_offset]
         return [replace(self, part=part) for part in parts] or [self]
 
 
 class FileChangedError(Exception):
-    """The file is not what it was when it was profiled: it was rotated or written over in between."""
+    """Error of a file that changed after it was profiled: it was rotated or overwritten."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{CHANGED}: {path}")
@@ -94,7 +92,7 @@ def rows(readings: Sequence[FileSpan], zone: str, record_bytes_max: int) -> Iter
     """Yield rows of one file, of a range of it, or of several sources whose lines are mixed in it.
 
     Raises:
-        FileChangedError: at the end, when what was read is not what was profiled.
+        FileChangedError: the content differs from the profiled one. Raised at the end.
         OSError: the file cannot be read.
     """
     first = readings[0]
@@ -128,9 +126,10 @@ def stream_rows(
 def _rows(
     readings: Sequence[FileSpan], blocks: Iterator[bytes], begun: int, zone: str, record_bytes_max: int
 ) -> Iterator[pa.RecordBatch]:
-    """
+    """Yield rows from blocks of content.
+
     Args:
-        blocks: content of the file from byte ``begun`` on.
+        blocks: content of the file, starting at byte ``begun``.
     """
     first = readings[0]
     layout = layout_named(first.log.layout) if first.log.layout else None
@@ -175,7 +174,7 @@ class _Batch:
 
     @property
     def is_full(self) -> bool:
-        """Return whether it is time to hand it over."""
+        """Return True if the batch is large enough to be yielded."""
         return self.bytes >= BATCH_BYTES or len(self.offsets) >= BATCH_ROWS
 
     def _clear(self) -> None:

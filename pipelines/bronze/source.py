@@ -1,9 +1,9 @@
-"""The bytes of a log file, read in blocks as UTF-8 and hashed on the way; plain or compressed, in any encoding.
+"""The bytes of a log file, read in blocks as UTF-8 and hashed on the way: plain or compressed, in any encoding.
 
-Compression is recognised by first bytes, also within compression. Offsets are those of the content in UTF-8.
+Compression is recognised by first bytes, also within compression. Offsets count bytes of the content in UTF-8.
 
-Damage does not lose what comes before it: a cut or corrupt file yields everything up to the damage, and
-`Source.problem` says what happened. Memory is bounded by the block size, whatever the file is.
+Content before damage is kept: a truncated or corrupt file yields everything before the damage. `Source.problem` then
+describes it. Memory is bounded by the block size, for any file.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ TAR_AT = 257
 
 
 class Readable(Protocol):
-    """A file, or a member of a bundle: that one may have an attribute ``problem`` when it has been read."""
+    """A file or a member of a bundle. A member may have an attribute ``problem`` after it was read."""
 
     def read(self, size: int, /) -> bytes:
-        """Return the next bytes, up to ``size``; none at the end."""
+        """Return the next bytes, at most ``size``. Empty at the end."""
 
 
 class SeekableFile(Readable, Protocol):
@@ -59,11 +59,12 @@ class Source:
     """
 
     def __init__(self, file: Readable, marks: Sequence[tuple[int, str]] = (), block_bytes: int = BLOCK_BYTES) -> None:
-        """
+        """Create a pass over a file.
+
         Args:
-            file: opened for reading bytes, at its start.
-            marks: lengths in bytes and content ids of contents that this file may be a longer version of.
-            block_bytes: upper limit of one block.
+            file: file opened for reading bytes, at its start.
+            marks: lengths in bytes and content ids of known contents. This file may be a longer version of one.
+            block_bytes: upper limit of one block, bytes.
         """
         self._file = file
         self._block_bytes = block_bytes
@@ -84,7 +85,7 @@ class Source:
 
     @property
     def is_as_stored(self) -> bool:
-        """Return True if the content has the bytes of the file. Known once the first block was read."""
+        """Return True if the content has the same bytes as the file. Known after the first block was read."""
         return not self.compressed and self.encoding is None
 
     @property
@@ -95,7 +96,7 @@ class Source:
         """Yield the content in blocks.
 
         Args:
-            limit_bytes: stop after so many bytes of content: what a log that is still written has grown since.
+            limit_bytes: stop after this many bytes of content. Text that a growing log gained later is ignored.
         """
         left = limit_bytes
         for block in self._content_blocks():

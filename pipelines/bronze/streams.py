@@ -1,8 +1,8 @@
-"""Files in which lines of several sources are mixed: pods, services, hosts and their programs, as wrappers name them.
+"""Files that mix lines of several sources: pods, services, hosts and their programs, as wrappers name them.
 
-Each source that Kafka's records are of is a file of its own, ``compose.log#kafka1_1``, read by itself and told by
-itself whose it is. All else that stands in the file, lines of other programs and remarks of whoever wrote it, is
-``#other``. A file with lines of one source stays one file. Pure.
+Each source with records of Kafka is a separate file, ``compose.log#kafka1_1``, with its own layout and identity. All
+other lines in the file, from other programs or the wrapper's tool, are ``#other``. A file with lines of one source
+stays one file. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LABEL_MAX = 120
 
 
 def label(source: bytes) -> str:
-    """Return the name of a source in paths, without signs that a terminal obeys or that name a folder."""
+    """Return the name of a source in paths, without control characters and characters that separate folders."""
     text = source.decode(errors="backslashreplace").replace("/", ":").replace(MARK, ":")[:_LABEL_MAX]
     plain = "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text).strip()
     # Members of a bundle that have one name are numbered behind the same mark.
@@ -30,17 +30,17 @@ def path_of(file: str, source: str) -> str:
 
 
 def source_of(path: str) -> str:
-    """Return the source that a path ends with; empty if it is a whole file's."""
+    """Return the source at the end of a path. Empty if the path names a whole file."""
     name = path.rpartition("/")[2].partition(MARK)[2]
     return "" if name.isdigit() else name
 
 
 def file_of(path: str) -> str:
-    """Return the path of the file with the lines of a path."""
+    """Return the path of the file that holds the lines of a path."""
     source = source_of(path)
     return path.removesuffix(f"{MARK}{source}") if source else path
 
 
 def id_of(content_id: str, source: str) -> str:
-    """Return the content id of a source's lines in a content."""
+    """Return the content id of a source's lines within a content."""
     return sha256(f"{content_id}{MARK}{source}".encode()).hexdigest()[:CONTENT_ID_DIGITS]

@@ -39,7 +39,7 @@ class Subject(NamedTuple):
 
 
 def subjects(files: Iterable[Mapping[str, Any]]) -> dict[str, Subject]:
-    """Return the subjects of files of unknown brokers, by file id.
+    """Return the subjects of files whose broker is unknown, by file id.
 
     Args:
         files: rows of ``bronze.log_files``. Times are microseconds.
@@ -69,17 +69,17 @@ def subjects(files: Iterable[Mapping[str, Any]]) -> dict[str, Subject]:
 
 
 def is_subject(broker_id: int) -> bool:
-    """Return True if a number is that of a subject, and no broker id."""
+    """Return True if a number identifies a subject, not a broker."""
     return broker_id <= -_FIRST
 
 
 def with_names(text: str, names: Mapping[int, str]) -> str:
-    """Return a text in which names stand for numbers of subjects: ``broker -1234567890`` becomes ``kafka_1``."""
+    """Return a text with names in place of the numbers of subjects: ``broker -1234567890`` becomes ``kafka_1``."""
     return _NUMBER.sub(lambda match: names.get(int(match[1]), match[0]), text) if names else text
 
 
 def _name_of(path: str) -> str:
-    """Return what the name of a file has of its source. Empty if the folder is the source."""
+    """Return the part of a file's name that identifies its source. Empty if the folder is the source."""
     if source := source_of(path):
         return source
     name = PurePath(path).name.partition(MARK)[0]

@@ -1,4 +1,4 @@
-"""How much text a run has before it, as far as the sizes of files tell: asked before Spark starts."""
+"""Estimates how much text a run has to read, from the sizes of files, before Spark starts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from highwater.pipelines.storage.store import store_of
 from highwater.schemas.bronze import LOG_FILES
 from highwater.schemas.state import RUNS
 
-#: What the brokers' logs shrink by: 11 to 27 times, those of the corpora.
+#: Compression ratio of broker logs. The corpora have ratios of 11 to 27.
 _COMPRESSED_BY = 20
 _COMPRESSED = re.compile(r".+\.(?:gz|bz2|xz|zst|lz4|zip|tgz|tbz2?|txz|tzst)", re.IGNORECASE)
 
 
 def new_bytes(files: Iterable[str], lake: Place, batch_bytes: int = 0) -> int:
-    """Return the bytes of text in files that are new to the lake, by name and size; in batches, of one batch."""
+    """Return the bytes of text in files that are new to the lake by name and size, limited to one batch."""
     known = {
         (path, row["size_bytes"])
         for row in StoredTables(lake).rows(LOG_FILES, "path", "size_bytes").to_pylist()
@@ -31,14 +31,14 @@ def new_bytes(files: Iterable[str], lake: Place, batch_bytes: int = 0) -> int:
 
 
 def waiting_bytes(lake: Place) -> int:
-    """Return the bytes of text in files that the lake has and no replay has read."""
+    """Return the bytes of text in the lake's files that no replay has read."""
     replayed = {file_id for row in StoredTables(lake).rows(RUNS, "file_ids").to_pylist() for file_id in row["file_ids"]}
     rows = StoredTables(lake).rows(LOG_FILES, "file_id", "path", "size_bytes").to_pylist()
     return sum(text_size(row["path"], row["size_bytes"]) for row in rows if row["file_id"] not in replayed)
 
 
 def size_bytes(path: str) -> int:
-    """Return the size of a file; 0 if it is gone since it was listed."""
+    """Return the size of a file in bytes. 0 if it is gone since it was listed."""
     try:
         return store_of(path).size_bytes(place_of(path))
     except OSError:
@@ -46,5 +46,5 @@ def size_bytes(path: str) -> int:
 
 
 def text_size(path: str, stored_bytes: int) -> int:
-    """Return the bytes of text in a file of a size, roughly."""
+    """Return the estimated bytes of text in a file, from its stored size and its name."""
     return stored_bytes * _COMPRESSED_BY if _COMPRESSED.fullmatch(path) else stored_bytes

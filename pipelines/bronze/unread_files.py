@@ -1,4 +1,4 @@
-"""Which problems of an input mean that lines of it are not in the lake. Pure."""
+"""Problems of an input which mean that some of its lines are not in the lake. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOST: Final = re.compile(
 def is_lost(problem: str) -> bool:
     """Return True if a problem of an input means that lines of a log were not read.
 
-    An empty file and one of another program lose nothing.
+    Empty files and files of other programs lose no lines.
     """
     return _LOST.search(problem) is not None
 
@@ -36,9 +36,9 @@ def lost_files(
     """Return rows of ``bronze.unread_files`` after a run.
 
     Args:
-        before: the rows before it.
-        cannot: path and problem of what it could not read; their times are asked for here.
-        looked_at: all files and folders that it came upon.
+        before: the rows before the run.
+        cannot: path and problem of files that the run could not read. Their times are read here.
+        looked_at: all files and folders that the run found.
     """
     paths = set(looked_at)
     # A folder that can be read now is above what was found in it.

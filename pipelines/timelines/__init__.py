@@ -1,4 +1,4 @@
-"""Timelines of nodes: each state with the bounds of its changes, from all witnesses. Pure.
+"""Timelines of nodes: each state with the bounds of its start and end, from the lines of all nodes. Pure.
 
 Begin to read with `broker` and `controller`.
 """

@@ -1,8 +1,8 @@
 """The timeline of each node: states of its process with the bounds of each change, from all witnesses. Pure.
 
-A change is given with two instants: the last one at which the state before still held for certain, and the first one at
-which the new state is certain. Only a node's own lines, or the exit of its container, show that its process died or
-lived. Others show that it did not answer: it is then `silent`.
+A witness is a line of any node that shows a state. A change has two bounds: the last time at which the previous state
+is certain, and the first time at which the new state is certain. Only a node's own lines, or the exit of its container,
+show that its process died or lived. Lines of other nodes show only that it did not answer: its state is then `silent`.
 """
 
 from __future__ import annotations
@@ -87,7 +87,10 @@ class BrokerState(NamedTuple):
 
     @property
     def start_us(self) -> int:
-        """Return the begin: the later bound, or the earlier one if both are near or no line dates the begin."""
+        """Return the start, microseconds since the epoch.
+
+        The start is the later bound. It is the earlier bound if both are near, or if no line dates the start.
+        """
         after = self.by_us if self.after_us is None else self.after_us
         by = after if self.by_us is None else self.by_us
         return 0 if after is None or by is None else by if self.is_dated and not self.is_exact else after
@@ -99,16 +102,16 @@ class BrokerState(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """Return True if the bounds of the begin are nearer than a silence."""
+        """Return True if the bounds of the start are closer to each other than the shortest silence."""
         return self.after_us is not None and self.by_us is not None and self.by_us - self.after_us <= SILENCE_US
 
     @property
     def witnesses(self) -> tuple[str, ...]:
-        """Return the sources that show the begin."""
+        """Return the sources of the lines that show the start."""
         return tuple(sorted({witness.source for witness in self.shown}))
 
     def witness(self, *sources: str) -> Witness | None:
-        """Return the first witness of these sources. None if there is none."""
+        """Return the first witness of the start from these sources. None if there is none."""
         found = [witness for witness in self.shown if witness.source in sources]
         return min(found, key=lambda witness: witness.time_us, default=None)
 
@@ -119,14 +122,14 @@ class Away(NamedTuple):
     node: Node
     state: BrokerState  #: down or silent; stopping if the logs end with it; unknown if its lines end early
     stopping: BrokerState | None  #: The state before, if the process was shutting down.
-    boot_us: int | None  #: First line of the next process. None if there is no next process.
+    boot_us: int | None  #: First line of the next process. None if unknown.
     up_us: int | None  #: Up again. None if no line shows it.
     has_lines: bool  #: The node has lines of its own here.
     loads: str = ""  #: As `Process.loads`, of the next process.
 
     @property
     def start_us(self) -> int:
-        """Return when it began: for an orderly stop as the process began to stop."""
+        """Return the start, microseconds. For an orderly stop, return when the process began to stop."""
         is_orderly = self.state.reason == "shutdown" and self.stopping is not None
         return self.stopping.start_us if is_orderly and self.stopping is not None else self.state.start_us
 
@@ -186,10 +189,10 @@ class BrokerTimelines:
         )
 
     def _before_lines(self, of_node: Node, spans: Sequence[Missed], first: Process | None) -> list[BrokerState]:
-        """Return the states that others show of a node before its own lines.
+        """Return the states of a node before its own lines, as other nodes show them.
 
         Args:
-            first: the process that its lines begin with. None if it has no lines.
+            first: the first process that the node's lines show. None if it has no lines.
         """
         until = None if first is None else first.begin_us
         states = []
@@ -232,7 +235,7 @@ class BrokerTimelines:
             ]
             states += [BrokerState("up", time, time, "returned", (Witness("controller", time),)) for time in returned]
         end = self._end(of_node, process, after, missed)
-        # What others noticed of its end is no span of its own.
+        # What others noticed of its end is not a separate span.
         ends = [state.start_us for state in end if state.state in ("down", "stopping")]
         until = min(ends, default=None)
         states += self._silences_within(of_node, process, until, missed, after)
@@ -300,7 +303,7 @@ class BrokerTimelines:
         missed: Sequence[Missed],
         after: Process | None,
     ) -> list[BrokerState]:
-        """Return the spans in which a process did not answer, or wrote nothing against its rhythm."""
+        """Return the spans in which a process did not answer, or logged less than it usually does."""
         states: list[BrokerState] = []
         begin = process.begin_us or 0
         settled = process.up_us or (begin + BOOT_US if begin else 0)
@@ -331,7 +334,7 @@ class BrokerTimelines:
         return states
 
     def _gap_of(self, of_node: Node, span: Missed) -> Row | None:
-        """Return the silence of a node that a span begins in."""
+        """Return the silence of a node in which a span begins. None if there is none."""
         for row in self._silences[of_node]:
             late = _NOTICED_US if span.reason == "session_expired" else 0
             if not row["is_boot"] and row["start_time"] < span.time_us <= row["end_time"] + late:
@@ -351,7 +354,7 @@ class BrokerTimelines:
         )
 
     def _frozen(self, of_node: Node, process: Process, until: int | None, after: Process | None) -> list[Row]:
-        """Return silences within a process in which it froze, by its rhythm or by its loss of the controllership."""
+        """Return silences in which a process froze, as its usual logging rate or its lost controllership shows."""
         found = []
         for row in self._silences[of_node]:
             if not self._is_within(row, process, until, after):
@@ -367,9 +370,9 @@ class BrokerTimelines:
         return found
 
     def _can_be_frozen(self, of_node: Node, row: Row) -> bool:
-        """Return True if a silence of a node that others missed may be that of its process.
+        """Return True if a silence of a node that others missed may mean that its process froze.
 
-        A node that seldom writes is silent for minutes anyway, and one that missed its peers before may be cut off.
+        A node that seldom writes is often silent for minutes. A node that missed its peers before may be disconnected.
         """
         start, end = row["start_time"], row["end_time"]
         lost = self._evidence.own_losses.get(of_node, ())
@@ -382,9 +385,9 @@ class BrokerTimelines:
         ]
 
     def _unanswered_in(self, of_node: Node, row: Row) -> list[Witness]:
-        """Return the first epoch without a leader in a silence that the node learns of after it only.
+        """Return the first epoch without a leader in a silence, if the node learns of the epoch only after the silence.
 
-        A voter logs each epoch at once, if the leader of the epoch before is dead.
+        A voter logs each epoch at once if the leader of the previous epoch is dead.
         """
         start, end = row["start_time"], row["end_time"]
         of_cluster = self._leaderless[of_node[0]]
@@ -400,7 +403,7 @@ class BrokerTimelines:
         return []
 
     def _is_leader_dead(self, vote: Row) -> bool:
-        """Return True if the process of the last controller had ended at an instant, by its own lines."""
+        """Return True if the lines of the last controller show that its process had ended at the time of the vote."""
         before = [term for term in self.terms.get(vote["cluster_id"], ()) if term.elected_us <= vote["time"]]
         begun = self._processes.get((vote["cluster_id"], before[-1].controller), ()) if before else ()
         return any(
@@ -412,7 +415,7 @@ class BrokerTimelines:
         return any(self._gap_of(of_node, span) is row for span in self._missed.get(of_node, ()))
 
     def _are_all_silent(self, row: Row) -> bool:
-        """Return True if the other brokers wrote next to nothing meanwhile: the cluster had nothing to do."""
+        """Return True if the other brokers logged almost nothing during the silence: the cluster was idle."""
         start, end = row["start_time"], row["end_time"]
         own = self._evidence.own_lines
         others = {
@@ -428,7 +431,7 @@ class BrokerTimelines:
         return bool(others) and all(time_us >= _SILENT_SHARE * (end - start) for time_us in silent_us.values())
 
     def _writes_again(self, row: Row, until: int | None) -> bool:
-        """Return True if a broker writes about as often after a silence as others still need it."""
+        """Return True if a broker logs at its usual rate after a silence, while others still need it."""
         ends = [self._evidence.ends.get(row["cluster_id"], 0), *([] if until is None else [until])]
         after_us = min(_AFTER_US, min(ends) - row["end_time"])
         return bool(after_us >= _AFTER_MIN_US and row["written_after_us"] >= _AGAIN_SHARE * after_us)
@@ -455,7 +458,7 @@ class BrokerTimelines:
         return [frozen, BrokerState("up", end, end, "returned", (Witness("own", end),))]
 
     def _since(self, span: Missed) -> int:
-        """Return since when at the latest a node was missed: others act some time after its last sign of life."""
+        """Return the latest time from which a node was missing. Others react some time after its last sign of life."""
         removed = [witness.time_us for witness in span.shown if witness.source == "controller"]
         return min(removed) - self._silent_us(span) if removed else span.time_us
 
@@ -465,10 +468,10 @@ class BrokerTimelines:
         return self._evidence.silent_us(reason, span.node[0])
 
     def _silent(self, of_node: Node, span: Missed, until: int | None, next_state: State) -> list[BrokerState]:
-        """Return the state of a node that others missed, and the state after it.
+        """Return the state of a node that others missed, and the state that follows.
 
         Args:
-            until: first line of the node's first process after it.
+            until: first line of the node's first process after the span.
         """
         since = self._since(span)
         own = self._evidence.own_lines.get(of_node)
@@ -494,7 +497,7 @@ class BrokerTimelines:
         return states + _returned(span, until, next_state)
 
     def _ends_early(self, of_node: Node) -> list[BrokerState]:
-        """Return the unknown state after the last line of a node that wrote steadily, if others write on."""
+        """Return the unknown state after the last line of a node that logged steadily, if other nodes log longer."""
         row = self._last.get(of_node)
         own = self._evidence.own_lines.get(of_node)
         if row is None or (own is not None and own.is_excerpt):
@@ -543,33 +546,36 @@ class BrokerTimelines:
         return Away(of_node, state, stopping, boot, up, of_node in self._processes, loads)
 
     def has_lived(self, away: Away) -> bool:
-        """Return True if the process wrote lines after others found it gone, or after its session had expired."""
+        """Return True if the process wrote lines after other nodes missed it, or after its session had expired."""
         witness = away.state.witness("controller", "session")
         last = self._last_us(away.node)
         is_later = witness is not None and last is not None and last > witness.time_us + CLOCKS_US
         return is_later and away.boot_us is None and self.shows_starts(away.node)
 
     def shows_starts(self, of_node: Node) -> bool:
-        """Return True if lines of a node show that no other process wrote them since an earlier one."""
+        """Return True if a node's lines show every start of a process since an earlier process."""
         own = self._evidence.own_lines.get(of_node)
         return own is None or own.shows_starts
 
     def last_line(self, away: Away) -> int | None:
-        """Return the last line of a node before it was gone. None if no line before is here."""
+        """Return the time of a node's last line before it was away. None if the logs have no line before."""
         last = self._last_us(away.node)
         if last is None:
             return None
         return last if away.boot_us is None and last <= away.start_us + SILENCE_US else away.state.after_us
 
     def is_gone_since(self, of_node: Node, time_us: int) -> bool:
-        """Return True if a node is gone at the end of the logs, and was up at no time since an instant."""
+        """Return True if a node is away at the end of the logs, and was never up since `time_us`."""
         states = [
             state for state in self.states.get(of_node, ()) if state.end_by_us is None or state.end_by_us > time_us
         ]
         return bool(states) and all(state.state in _GONE or state.reason == "logs_end" for state in states)
 
     def shown_until(self, of_node: Node, since_us: int) -> int | None:
-        """Return until when a node's own lines show what it does, from an instant on. None: to the end of the logs."""
+        """Return the time up to which a node's own lines show its state, from `since_us` on.
+
+        None if they show it to the end of the logs.
+        """
         own = self._evidence.own_lines.get(of_node)
         if own is None or own.is_excerpt:
             return since_us
@@ -587,7 +593,7 @@ class BrokerTimelines:
 
     @cached_property
     def shutdowns(self) -> dict[str, list[Away]]:
-        """Return the stops with which the logs of all brokers of a cluster end, of one or more, by cluster."""
+        """Return the orderly stops with which the logs of all brokers of a cluster end, by cluster."""
         last: dict[str, dict[Node, Away]] = defaultdict(dict)
         for away in self.stops:
             if away.boot_us is None and away.up_us is None:
@@ -602,12 +608,12 @@ class BrokerTimelines:
 
     @cached_property
     def shutdown_times(self) -> dict[str, int]:
-        """Return when the first of the brokers with which the logs of each cluster end began to stop, microseconds."""
+        """Return the start of the first of the `shutdowns` of each cluster, microseconds since the epoch."""
         return {cluster_id: ends[0].start_us for cluster_id, ends in self.shutdowns.items()}
 
     @cached_property
     def deaths(self) -> list[Death]:
-        """Return ends of processes that lines date, orderly ones among them."""
+        """Return the ends of processes that lines date. Orderly stops are included."""
         found = [
             Death(away.node, away.state.start_us, away.up_us if away.boot_us is None else away.boot_us)
             for away in self.aways
@@ -624,7 +630,7 @@ class BrokerTimelines:
 
 
 class Death(NamedTuple):
-    """An end of a process, and the begin of the next one."""
+    """The end of a process, and the start of the next one."""
 
     node: Node
     last_us: int  #: It was dead from then on.
@@ -636,7 +642,7 @@ def _is_registered(row: Row, of_node: Node, before_us: int) -> bool:
 
 
 def _returned(span: Missed, until_us: int | None, state: State) -> list[BrokerState]:
-    """Return the state of a node that is back, before an instant. Empty if no line shows it back."""
+    """Return the state of a node after a span in which it was away. Empty if no line shows it up again."""
     back = span.back_us
     if back is None or (until_us is not None and back >= until_us):
         return []

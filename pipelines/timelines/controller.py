@@ -1,8 +1,8 @@
 """The timeline of controllers: who was active, and when none was, with the bounds of each change. Pure.
 
-A change has two instants: the last one at which the state before still held for certain, and the first one at which
-the new state is certain. Only what an active controller does shows that a node was one. A node's own lines, the end of
-its process, a majority of the voters or its peers show that it no longer was.
+A change has two bounds: the last time at which the previous state is certain, and the first time at which the new state
+is certain. Only actions of an active controller show that a node was active. A node's own lines, the end of its
+process, a majority of the voters or its peers show that it no longer was.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STILL_MISSED_US = 15_000_000
 
 
 class Away(NamedTuple):
-    """A time in which a node could not act: its process had ended, was shut down or did not run, microseconds."""
+    """A time in which a node could not act, microseconds: its process had ended, was shut down or did not run."""
 
     node: Node
     since_us: int  #: First instant of it.
@@ -78,7 +78,7 @@ class _Quorum:
         self._evidence, self._cluster_id, self._rows = evidence, cluster_id, rows
         logged = {row["broker_id"] for row in rows if has_no_leader(row) or row["event"] == "controller_elected"}
         voters = evidence.voters.get(cluster_id)
-        # Of an unknown number of voters, one alone is no majority.
+        # If the number of voters is unknown, one voter is not a majority.
         self._majority = len(voters) // 2 + 1 if voters else max(len(logged) // 2 + 1, 2)
         self._voters = voters or frozenset(logged)
 
@@ -111,10 +111,10 @@ class _Quorum:
                 after_us = until_us
 
     def _end(self, term: ControllerTerm, until_us: int | None) -> _End:
-        """Return the end of a term: by the controller itself or a majority of the voters, else by its peers.
+        """Return the end of a term, as shown by the controller, by a majority of the voters, or else by its peers.
 
         Args:
-            until_us: the next election. None if there is none.
+            until_us: time of the next election. None if unknown.
         """
         of_node = self._cluster_id, term.controller
         since_us = self._last_act(term, until_us)
@@ -123,7 +123,7 @@ class _Quorum:
             for row in self._rows
             if _is_between(row["time"], since_us, until_us) and _is_own_end(row, term.controller)
         ]
-        # A term ends with its process: what the next process does is no act of this term.
+        # A term ends with its process: actions of the next process do not belong to this term.
         own += [
             _End(min(since_us, away.since_us), away.since_us, away.reason, None)
             for away in self._evidence.away
@@ -145,7 +145,7 @@ class _Quorum:
         return _End(since_us, None, "replaced", None)
 
     def _last_act(self, term: ControllerTerm, until_us: int | None) -> int:
-        """Return the last instant of a term at which the controller did what only the active one does."""
+        """Return the time of the last action in a term that only the active controller takes."""
         return max(
             (
                 row["time"]
@@ -159,9 +159,9 @@ class _Quorum:
         )
 
     def _majority_without(self, since_us: int | None, until_us: int | None) -> int | None:
-        """Return when a majority of the voters had logged that there is no leader. None if they have not.
+        """Return when a majority of the voters had logged an epoch without a leader. None if no majority did.
 
-        A node that is cut off logs it, too, while the others still have their leader.
+        A node that is disconnected logs the same while the other voters still have their leader.
         """
         firsts: dict[int, int] = {}
         for row in self._rows:

@@ -47,7 +47,7 @@ class Loss(NamedTuple):
 
 
 class Missed(NamedTuple):
-    """A span in which a controller, or the end of its session, showed a broker gone."""
+    """A span in which a broker was away, as its controller or the end of its session showed."""
 
     node: Node
     time_us: int  #: First line about it.
@@ -59,7 +59,7 @@ class Missed(NamedTuple):
 def removals(
     controller_events: Rows, terms: Mapping[str, Sequence[ControllerTerm]], with_lines: Collection[Node]
 ) -> list[Missed]:
-    """Return when active controllers found brokers gone, and when they granted brokers to stop."""
+    """Return spans that begin when an active controller missed a broker, or allowed it to stop."""
     state: dict[Node, str] = {}
     lost: dict[Node, Row] = {}
     stops: dict[Node, Row] = {}
@@ -108,12 +108,13 @@ def _is_valid(
     with_lines: Collection[Node],
     believed: Mapping[Node, int | None],
 ) -> bool:
-    """Return True if a line about a broker is of the active controller, or of a node that replays its records.
+    """Return True if a line about a broker is from the active controller, or from a node that replays its records.
 
-    A node that was deposed acts on old sessions until it learns so. Records that it replays then are never committed.
+    A deposed controller acts on old sessions until it learns of its successor. Records that it replays in that time are
+    never committed.
 
     Args:
-        believed: the controller that each node took for the active one last.
+        believed: the controller that each node last knew as active.
     """
     of_node = row["cluster_id"], row["broker_id"]
     before = [term for term in terms.get(row["cluster_id"], ()) if term.elected_us <= row["time"]]
@@ -137,7 +138,7 @@ def _is_past(row: Row, back_us: int | None) -> bool:
 
 
 def expired_sessions(lifecycle: Rows) -> list[Missed]:
-    """Return expired ZooKeeper sessions, by brokers' own lines."""
+    """Return the expired ZooKeeper sessions that brokers logged themselves."""
     last: dict[Node, int] = {}
     found = []
     for row in lifecycle:
@@ -158,7 +159,7 @@ def expired_sessions(lifecycle: Rows) -> list[Missed]:
 
 
 def merged(missed: Iterable[Missed]) -> dict[Node, list[Missed]]:
-    """Return spans by node, in order. Spans of one node that overlap are one."""
+    """Return spans by node, in order. Overlapping spans of one node are merged."""
     of_nodes: dict[Node, list[Missed]] = defaultdict(list)
     for each in sorted(missed, key=lambda each: (each.node, each.time_us)):
         of_node = of_nodes[each.node]
@@ -173,10 +174,10 @@ def merged(missed: Iterable[Missed]) -> dict[Node, list[Missed]]:
 
 
 def first_missed(losses: Sequence[Loss], events_us: Iterable[int], after_us: int, until_us: int) -> Witness | None:
-    """Return the first sign, between two instants, of peers that still miss a node at the second one.
+    """Return the first loss between `after_us` and `until_us` from peers that still miss the node at `until_us`.
 
     Args:
-        events_us: when controllers found it gone.
+        events_us: times at which controllers missed the node.
     """
     spans = [(loss.first_us, loss.last_us, loss.place) for loss in losses if after_us < loss.first_us <= until_us]
     marks = [(time, time, None) for time in events_us if after_us < time <= until_us]
@@ -192,7 +193,7 @@ def first_missed(losses: Sequence[Loss], events_us: Iterable[int], after_us: int
 
 
 def replacements(terms: Mapping[str, Sequence[ControllerTerm]], controller_events: Rows) -> list[tuple[Node, Witness]]:
-    """Return when other nodes became the controller in place of one that had not resigned."""
+    """Return each controller that was replaced without having resigned, with the line that shows the new controller."""
     resigned: dict[Node, list[int]] = defaultdict(list)
     for row in controller_events:
         if row["event"] == "controller_resigned":

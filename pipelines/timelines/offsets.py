@@ -1,4 +1,4 @@
-"""Clocks that are off, by registrations of brokers, and rows of all nodes on one clock. Pure."""
+"""Offsets between clocks, from registrations of brokers, and rows of all nodes on one clock. Pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _REGISTRATIONS_MIN = 2
 
 
 def clock_offsets(lifecycle: Rows, controller_events: Rows) -> dict[Node, int]:
-    """Return how far clocks of brokers are ahead of those of the controllers, microseconds. Negative: behind.
+    """Return how far the clocks of brokers are ahead of the controllers' clocks, microseconds. Negative if behind.
 
-    A controller sees a registration at once. A clock is off if none of a broker's registrations is seen at its instant,
-    and two or more are seen with the same offset.
+    A controller logs a registration at once. A clock has an offset if no registration of its broker has the same time
+    in both logs, and at least two registrations differ by the same offset.
     """
     own: dict[Node, list[int]] = defaultdict(list)
     seen: dict[Node, set[int]] = defaultdict(set)
@@ -45,9 +45,9 @@ def clock_offsets(lifecycle: Rows, controller_events: Rows) -> dict[Node, int]:
 
 
 def on_one_clock(rows: Iterable[Row], offsets: Mapping[Node, int]) -> list[Row]:
-    """Return rows with the times of clocks that are off corrected.
+    """Return the rows with corrected times of nodes whose clocks have an offset.
 
-    A time is on the clock of the node beside it (``left_clock`` of ``left_time``), else on that of the row's broker.
+    A time is corrected by the node in its clock column (``left_clock`` for ``left_time``), else by the row's broker.
     """
     corrected: list[Row] = []
     for row in rows:

@@ -39,7 +39,7 @@ class Process:
     """One process of a node."""
 
     begin_us: int | None  #: First line. None if it was there before the logs.
-    before_us: int | None = None  #: Last line of the process before. None if there is no line before.
+    before_us: int | None = None  #: Last line of the previous process. None if unknown.
     is_exact: bool = False  #: The process before wrote steadily: it ended with its last line.
     starting: Row | None = None
     started: Row | None = None
@@ -54,12 +54,12 @@ class Process:
         return None if self.started is None else int(self.started["time"])
 
     def has_halted(self, end_us: int) -> bool:
-        """Return True if the process logged why it ends itself, shortly before an end."""
+        """Return True if the process logged shortly before `end_us` why it halts."""
         return self.fatal is not None and bool(end_us - _FATAL_US <= self.fatal["time"])
 
     @property
     def settled_us(self) -> int:
-        """Return until when silences belong to the start."""
+        """Return the time up to which silences belong to the start, microseconds since the epoch."""
         if self.begin_us is None:
             return 0
         up_us = self.up_us
@@ -68,7 +68,7 @@ class Process:
 
 
 def is_steady(row: Row) -> bool:
-    """Return True if a node wrote steadily before a silence, and silences seldom follow its steady writing."""
+    """Return True if a node wrote steadily before a silence, and silences rarely follow its steady writing."""
     has_rhythm = row["steady_us"] >= _RHYTHM_US * max(row["steady_silences"], 1)
     return bool(has_rhythm and (row["share_before"] or 0) >= STEADY_SHARE)
 
@@ -79,8 +79,8 @@ def processes(
     """Return the processes of each node with lines, in order.
 
     Args:
-        silences: stretches without a line, as `pipelines.incidents.facts.Facts.silences`.
-        first_boots: first line of the process with which the lines of a node begin.
+        silences: spans without a line, as in `pipelines.incidents.facts.Facts.silences`.
+        first_boots: time of the first line of the process with which a node's lines begin.
     """
     events: dict[Node, list[Row]] = defaultdict(list)
     gaps: dict[Node, list[Row]] = defaultdict(list)
@@ -127,7 +127,7 @@ def _begins(events: Sequence[Row], gaps: Sequence[Row], first_boot: int | None, 
 
 
 def _begin_before(events: Sequence[Row], gaps: Sequence[Row], time: int, turns: Sequence[int]) -> list[Process]:
-    """Return the process with a line about its start: it begins after the last silence before that line."""
+    """Return the process that a line about a start belongs to. It begins after the last silence before that line."""
     ended = max((row["time"] for row in events if row["time"] < time and _is_end(row)), default=0)
     since = max(time - BOOT_US, ended)
     before = [row for row in gaps if since <= row["end_time"] <= time + 1_000_000]
@@ -144,7 +144,10 @@ def _is_end(row: Row) -> bool:
 def _with_first(
     begun: list[Process], events: Sequence[Row], gaps: Sequence[Row], first_boot: int | None, own: OwnLines | None
 ) -> list[Process]:
-    """Return processes with the one that the logs begin with. A process may log some lines before its start."""
+    """Return processes, including the process with which the logs begin.
+
+    A process may log some lines before its start.
+    """
     times = [row["time"] for row in events if row["event"] in ("starting", "started", "shut_down", *STOPPING)]
     times += [row["start_time"] for row in gaps]
     first_us = min([*times, *([] if own is None else [own.first_us])], default=None)

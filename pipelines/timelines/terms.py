@@ -13,17 +13,17 @@ class ControllerTerm(NamedTuple):
     """The time of one node as the active controller."""
 
     controller: int
-    elected_us: int  #: First line of the node about its election, else that of another node.
+    elected_us: int  #: First line of the node about its election, else from another node.
     place: Place
     epoch: int | None = None  #: Controller epoch. None if unknown.
 
 
 def terms(controller_events: Iterable[Row], with_lines: Collection[Node]) -> dict[str, list[ControllerTerm]]:
-    """Return the active controllers of each cluster, in order.
+    """Return the terms of the active controllers of each cluster, in order.
 
     Args:
         controller_events: rows of `silver.controller_events`, in order of time.
-        with_lines: nodes with lines of their own. Other nodes' lines about their election are ignored.
+        with_lines: nodes whose own logs are available. Lines of other nodes about their elections are ignored.
     """
     rows = [row for row in controller_events if row["event"] == "controller_elected"]
     own = {*with_lines, *(_elected(row) for row in rows if row["broker_id"] == row["subject_broker_id"])}
@@ -49,6 +49,6 @@ def _elected(row: Row) -> Node:
 
 
 def _is_another(last: ControllerTerm, controller: int, epoch: int | None) -> bool:
-    """Return True if another node was elected, or the same node in a newer epoch."""
+    """Return True if an election is not the one of the last term: another node, or the same node in a newer epoch."""
     is_newer = epoch is not None and last.epoch is not None and epoch > last.epoch
     return last.controller != controller or is_newer

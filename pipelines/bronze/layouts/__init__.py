@@ -1,8 +1,8 @@
 """Layouts of log lines: a layout is a log4j conversion pattern, inferred from the lines of a file (`infer`).
 
-- `times`: how a time is spelled, as a pattern of Java's SimpleDateFormat;
+- `times`: the format of a time, as a pattern of Java's SimpleDateFormat;
 - `patterns`: a conversion pattern becomes the start and the parser of a file's records;
-- `structured`: the same of JSON objects and of rows of CSV;
-- `loggers`: whose a line is where the full name of its logger does not stand in it;
+- `structured`: the same for JSON objects and for rows of CSV;
+- `loggers`: resolves the logger of a line that does not contain its full name;
 - `infer`: the pattern that the lines of a file were written by, proven by Kafka's own texts.
 """

@@ -1,4 +1,4 @@
-"""Anchors of a record of Kafka's: names of its classes, contexts, and beginnings of its message templates. Pure."""
+"""Anchors of Kafka's records: names of Kafka's classes, contexts, and beginnings of message templates. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CONTINUED = re.compile(rb"(?:^|[\s|<>(\]:\"'])(?:" + CONTINUATION.pattern + rb"
 
 
 def has_anchor(text: bytes) -> bool:
-    """Return True if a text names a class of Kafka's, a context, or begins a message template somewhere."""
+    """Return True if a text contains a name of a Kafka class, a context, or the beginning of a message template."""
     if names_kafka(text):
         return True
     searched = text[:_SEARCHED].decode(errors="replace")
@@ -51,18 +51,18 @@ def _is_class(name: str) -> bool:
 
 
 def is_continued(text: bytes) -> bool:
-    """Return True if a text contains a line that continues a record, whatever is around it."""
+    """Return True if a text contains a line that continues a record, with any text around it."""
     return _CONTINUED.search(text, 0, _SEARCHED) is not None
 
 
 def share_of_anchors(texts: Sequence[bytes]) -> float:
-    """Return the share of texts with an anchor, or that continue a record."""
+    """Return the share of texts that have an anchor or continue a record, from 0 to 1."""
     asked = [text for text in texts if text.strip()][:: max(1, len(texts) // 40)]
     return sum(has_anchor(text) or is_continued(text) for text in asked) / len(asked) if asked else 0.0
 
 
 def time_shape(text: bytes) -> str | None:
-    """Return the signs that a line begins with, and the form of its time up to a fraction. None without a time."""
+    """Return the signs at the start of a line, with the form of its time up to a fraction. None without a time."""
     time = spelled(text, _TIME_WITHIN)
     if time is None:
         return None
@@ -72,15 +72,15 @@ def time_shape(text: bytes) -> str | None:
 
 
 def is_timed(text: bytes, within: int) -> bool:
-    """Return True if a line that has a time may begin a record."""
+    """Return True if a line has a time within its first `within` bytes, so that it may begin a record."""
     return not text.startswith(b"\t") and _TIMED.search(text, 0, within) is not None and not is_continued(text)
 
 
 def is_foreign(text: bytes, own: str | None) -> bool:
-    """Return True if a line that begins no record begins as one of another program does: with a time in another form.
+    """Return True if a line begins like a record of another program: with a time in another form.
 
     Args:
-        own: `time_shape` of the log's own records. A line with their time is damaged, and is Kafka's.
+        own: `time_shape` of the log's own records. A line with this time is a damaged line of Kafka.
     """
     if text[:1] in (b"\t", b" ", b"") or CONTINUATION.match(text):
         return False

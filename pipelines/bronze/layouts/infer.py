@@ -1,10 +1,10 @@
-"""The layout that the lines of a file were written by: inferred from them, and proven by what they say.
+"""Infers the layout that the lines of a file were written by. Kafka's message templates prove the layout.
 
-Lines are taken apart side by side: what all of them have in one place (a level, something in brackets, a name, a sign)
-is a field of the layout, in whatever order. Where that leaves a choice, each is tried. A layout counts as much as its
-lines are Kafka's: those that a template of the line's logger matches most, those of a full logger name of Kafka's less;
-that a line fits a pattern is no proof of anything. Only Kafka's own layout, which is nearly always it, is taken as soon
-as lines end with full names of loggers.
+Lines are split and aligned. A part that all lines have in one place (a level, a bracket, a name, a sign) is a field of
+the layout, in any order. If several layouts are possible, each is tried. The score of a layout counts its lines of
+Kafka. Lines that match a template of their logger count most. Lines with a full logger name of Kafka count less. A line
+that only fits the pattern proves nothing. Kafka's own layout is by far the most common. It alone is accepted as soon as
+lines end with full logger names.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from highwater.pipelines.grammars.grammar import parse_bare_context
 FIT_SHARE = 0.9
 #: Lines that a candidate is tried on, and lines by which the best one is compared with other readings.
 TRIED, _COMPARED = 40, 400
-#: Lines that neither begin nor continue a record, beside those that begin one: more of them are a frame.
+#: Lines that neither begin nor continue a record, per line that begins one, at most. More of them are a frame.
 _OTHERS_MAX = 0.2
 #: Candidates that are tried of a group of lines, and what settles it: nearly all of its lines are read by templates.
 _CANDIDATES_MAX = 40
-#: Where no name of a logger stands, each line is held against the templates of all.
+#: Without a logger name, each line is matched against all templates.
 _NAMELESS_MAX = 40
 _SETTLED = 1.5
-#: Bytes of a line in which its time stands.
+#: Bytes of a line within which its time is searched.
 _TIME_WITHIN = 120
 _FIELDS_MAX = 7
 #: What a line counts: a template of its logger's own reads it; the full name of its logger is Kafka's; a simple name is
-#: that of a class of Kafka's, as any word of a text may be; its logger is a class with a package.
+#: a class of Kafka's, which any word of a text may match; its logger is a class with a package.
 _TEMPLATE, _LOGGER, _WORD, _CLASS = 2.0, 1.0, 0.5, 0.01
 #: What a level adds, whatever the line counts.
 _LEVEL = 0.005
@@ -64,7 +64,7 @@ _LAST_NAME = re.compile(rb"( - |[ |:=,;/>])([A-Za-z_][\w.$/-]{0,200}(?::\d{1,6})
 _LAST_NAME_BYTES = 211
 _LAST_SIGN = re.compile(rb"[^\w\s.]\Z")
 _ENDS_OF_MESSAGES = {bytes((sign,)) for sign in b")]}>\"'!?:"}
-#: Parts of a line behind the message, at most, and the share of lines that end in one: others go on in further lines.
+#: Parts of a line behind the message, at most, and the share of lines that end in one. Other messages have more lines.
 _TAIL_MAX = 8
 _TAIL_SHARE = 1 / 3
 _BARE_WORD = re.compile(r"(?<![\[(<{])%[tX]")
@@ -72,10 +72,10 @@ _PREFIX = re.compile(rb"(?P<space>[ \t]+)|(?P<bracket>\[[^\]\n]*\])|(?P<word>[^\
 
 
 class Inferred(NamedTuple):
-    """A layout, and how much speaks for it."""
+    """A layout with its score."""
 
     layout: Layout | None
-    score: float = 0.0  #: what its lines count, as far as those that were tried stand for all
+    score: float = 0.0  #: score of its lines, estimated from the lines that were tried
     proven: int = 0  #: of those that were tried, the lines that cannot be anybody else's
     missing: str | None = None  #: without a layout, what the lines lack, if that is known
     share: float = 0.0  #: of the lines that begin a record, those that templates read
@@ -87,7 +87,7 @@ def _known(lines: tuple[bytes, ...]) -> Inferred:
 
 
 def infer(lines: Sequence[bytes]) -> Inferred:
-    """Return the layout of lines without line ends and frames."""
+    """Return the best layout for `lines`, which have no line ends and no frames."""
     return _known(tuple(lines))
 
 
@@ -104,7 +104,7 @@ def _inferred(lines: Sequence[bytes]) -> Inferred:
         found = [layout for layout in structured.layouts(table) if "[" not in layout.name]
         return max((scored(layout, _starts(layout, lines), _COMPARED) for layout in found), default=best, key=_score)
     groups = _groups(lines)
-    # A line that was cut may look like one of a template that ends earlier: without loggers nothing would tell.
+    # A truncated line may look like one of a shorter template. Without loggers they cannot be distinguished.
     for is_named in (True, False) if width_of(lines) is None else (True,):
         for group in groups:
             inferred = _of_group(group, is_named)
@@ -122,7 +122,7 @@ def _table(objects: Sequence[dict[str, Any]]) -> list[structured.Row]:
 
 
 def sees_kafka(lines: Sequence[bytes]) -> bool:
-    """Return whether half of the lines name a class of Kafka."""
+    """Return True if at least half of the lines name a class of Kafka."""
     some = [line for line in lines[: 2 * TRIED] if line.strip()]
     seen = sum(any(is_kafka(word.decode()) for word in _CLASS_AT.findall(line[:400])) for line in some)
     return bool(some) and 2 * seen >= len(some)
@@ -189,7 +189,7 @@ def is_plain_kafka(lines: Sequence[bytes]) -> bool:
 
 
 def _kafka_share(lines: Sequence[bytes]) -> float:
-    """Of the lines that start as in the layout that Kafka ships, the share that parses in it."""
+    """Return the share of lines that parse in Kafka's default layout, of the lines that start like it."""
     layout = pattern_layout(KAFKA)
     starts = _starts(layout, lines)
     parse = layout.parser(UTC)
@@ -197,13 +197,13 @@ def _kafka_share(lines: Sequence[bytes]) -> float:
 
 
 def _is_thread(message: bytes) -> bool:
-    """Return whether a message begins with the name of a thread, and not with what Kafka's own messages begin with."""
+    """Return True if a message begins with the name of a thread, and not as Kafka's own messages do."""
     bracket = _BRACKET_AT[b"["].match(message)
     return bracket is not None and message[bracket.end() : bracket.end() + 1] == b" " and not is_context(bracket[1])
 
 
 class _Group:
-    """Lines whose time stands in the same place and is spelled in the same way."""
+    """Lines with their time in the same place and in the same format."""
 
     def __init__(self, lines: list[bytes], times: list[Spelled]) -> None:
         self.lines = lines
@@ -223,7 +223,7 @@ class _Group:
 
 
 def _groups(lines: Iterable[bytes]) -> list[_Group]:
-    """Up to three groups of lines that may start records, the largest first."""
+    """Return up to three groups of lines that may start records, the largest first."""
     members: dict[tuple[str, str], tuple[list[bytes], list[Spelled]]] = defaultdict(lambda: ([], []))
     for line in lines:
         time = spelled(line, _TIME_WITHIN, epoch_within=_TIME_WITHIN)
@@ -250,7 +250,7 @@ def _signature(before: bytes) -> str | None:
 
 
 def _prefixes(before: Sequence[bytes]) -> Iterator[str]:
-    """Yield patterns of the text before the time, with the same kinds of pieces in all lines."""
+    """Yield patterns of the text before the time, if the tokens of every line have the same kinds."""
     columns = zip(*(_PREFIX.findall(text) for text in before), strict=True)
     pattern = ""
     for column in columns:
@@ -443,12 +443,12 @@ def _all(pattern: re.Pattern[bytes], rests: Iterable[bytes]) -> list[re.Match[by
 
 
 def _spread(items: list[tuple[bytes, Spelled]]) -> list[tuple[bytes, Spelled]]:
-    """At most `TRIED` of them, from everywhere."""
+    """Return at most `TRIED` items, evenly spread."""
     return items[:: max(1, -(-len(items) // TRIED))]
 
 
 def tried(pattern: str, lines: Sequence[bytes]) -> Inferred:
-    """Return the evidence for a pattern."""
+    """Return the layout of a pattern with its score."""
     try:
         layout = pattern_layout(pattern)
     except ValueError:
@@ -457,7 +457,7 @@ def tried(pattern: str, lines: Sequence[bytes]) -> Inferred:
 
 
 def scored(layout: Layout, lines: Sequence[bytes], most: int = TRIED) -> Inferred:
-    """Return what speaks for a layout.
+    """Return a layout with its score.
 
     Args:
         most: number of lines that are tried.

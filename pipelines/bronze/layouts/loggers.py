@@ -1,9 +1,9 @@
-"""Whose a line is, where the full name of its logger does not stand in it.
+"""Resolves the logger of a line that does not contain its full name.
 
-A simple or abbreviated name stands for the classes of ``kafka_classes.toml`` that it fits. Where several fit, and it
-matters which, the line's own text decides: a template of Kafka's matches it, or it stays without a logger and is not
-understood. So it is with the three loggers that are no classes and have ``logger`` for a simple name, and where no name
-stands at all.
+A simple or abbreviated name may mean several classes of ``kafka_classes.toml``. If the difference matters, the text of
+the line decides: one of the classes has a template that matches. Otherwise the line has no logger and is not parsed.
+The same holds for the three loggers that are not classes and whose simple name is ``logger``, and for lines without any
+name.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from highwater.pipelines.grammars.text_log import parse_own_text
 STATE_CHANGE = "state.change.logger"
 #: ``%c{1}`` of these is ``logger``.
 _NO_CLASSES = (STATE_CHANGE, REQUEST_LOGGER, "kafka.authorizer.logger")
-#: A thread's own lines, whatever its class: of no logger that could be told, and of no interest.
+#: Lines of a thread, whatever its class. Their logger cannot be resolved, and they are of no interest.
 _THREAD = "org.apache.kafka.server.util.ShutdownableThread"
-#: Callers that location patterns (``%C``, ``%F``) give for all lines of Scala's classes: they tell nobody.
+#: Callers that location patterns (``%C``, ``%F``) print for all lines of Scala's classes. They identify no logger.
 _TRAITS = frozenset(("Logging", "Logging$class", "LoggerAdapter", "ContextualLogging"))
 _KEY = 6
-#: What of a template's pattern is no constant text, and the words of what is.
+#: Parts of a template's pattern that are not constant text, and words of the constant text.
 _OPEN = re.compile(r"\\.|\[[^\]]*\]|\([^()]*\)|\(|\)")
 #: AbstractConfig.logAll: a configuration prints the name of its class.
 _SETTINGS = re.compile(r"(\w+Config) values:")
@@ -50,7 +50,7 @@ for _package, _classes in _PACKAGES.items():
 
 
 def candidates(name: str) -> list[str]:
-    """Return the full names that a name may mean: a full one, its last parts, or one with shortened packages."""
+    """Return the full names that a name may mean. The name may be full, its last parts, or have shortened packages."""
     name = without_method(name).removesuffix(".scala").removesuffix(".java")
     before, _, simple = name.rpartition(".")
     parts = before.split(".") if before else []
@@ -61,7 +61,7 @@ def candidates(name: str) -> list[str]:
 
 
 def without_method(name: str) -> str:
-    """Return the class of a caller that is printed with its method: ``kafka.utils.Logging$class.info``."""
+    """Return the class of a caller that is printed with its method, for example ``kafka.utils.Logging$class.info``."""
     found = _METHOD.fullmatch(name)
     return found[1] if found else name
 
@@ -75,13 +75,16 @@ def _fits(parts: list[str], package: list[str]) -> bool:
 
 
 def is_kafka(name: str) -> bool:
-    """Return whether a name, of whichever form, is one of Kafka's loggers."""
+    """Return True if a name, in any form, is one of Kafka's loggers."""
     return bool(candidates(name)) or kind_of_logger(name) != OTHER
 
 
 @lru_cache(maxsize=CACHE_MAX)
 def could_log(name: bytes) -> bool:
-    """Return True if a name can be a logger: one of Kafka, or a class in a package but a throwable or Java's own."""
+    """Return True if a name can be a logger: a logger of Kafka, or a class with a package.
+
+    Throwables and Java's own classes are not loggers.
+    """
     text = name.decode(errors="replace").partition(":")[0]
     if text in _NO_CLASSES or candidates(text):
         return True
@@ -97,24 +100,24 @@ def is_trait(name: str) -> bool:
 
 
 def own_template(logger: str, message: bytes) -> Parsed | None:
-    """Return what one of the logger's own templates reads of a message; None if none of them matches it."""
+    """Return the message as parsed by a template of the logger. None if no template of the logger matches."""
     record = LogRecord("server", 0, "", logger, message.decode(errors="replace"))
     parsed = parse_request(record) if logger == REQUEST_LOGGER else parse_own_text(record)
     return None if parsed is None or parsed.outcome == UNPARSED or parsed.template.startswith("known.") else parsed
 
 
 class Loggers:
-    """Resolves the names of one file; remembers those that need no look at the message."""
+    """Resolves the logger names of one file. Names that do not depend on the message are cached."""
 
     def __init__(self) -> None:
         self._names: dict[bytes, str | None] = {}
         self._open: dict[bytes, list[str]] = {}
 
     def resolve(self, name: bytes, message: bytes) -> str | None:
-        """Return the full name of a logger; None if the line does not show it.
+        """Return the full name of a logger. None if the line does not show it.
 
         Args:
-            name: as it stands in the line; empty: none does.
+            name: name in the line. Empty if there is none.
         """
         try:
             return self._names[name]
@@ -128,7 +131,7 @@ class Loggers:
         return self._by_message(possible, message) if possible else by_template(message)
 
     def _look_up(self, name: bytes) -> list[str] | None:
-        """Return candidates among which the message decides; None if the name has its answer."""
+        """Return the candidates among which the message decides. None if the name alone decides."""
         if len(self._names) + len(self._open) >= CACHE_MAX:
             self._names.clear()
             self._open.clear()
@@ -154,14 +157,15 @@ class Loggers:
 
 @lru_cache(maxsize=1)
 def _telling() -> frozenset[str]:
-    """Return templates with so much constant text that a line which matches one is of its logger."""
+    """Return the templates with enough constant text to prove the logger of a line that matches."""
     return frozenset(template.id for template in TEMPLATES if len(_WORDS.findall(_OPEN.sub(" ", template.pattern))) > 1)
 
 
 @lru_cache(maxsize=1)
 def _loggers_by_key() -> dict[str, tuple[str, ...]]:
-    """Return loggers that a text may be of, by its first characters; under the empty one those with texts of any
-    beginning.
+    """Return the loggers of templates by the first characters of their texts.
+
+    The empty key has the loggers of templates that do not begin with constant text.
     """
     loggers: dict[str, set[str]] = defaultdict(set)
     for template in TEMPLATES:
@@ -182,7 +186,10 @@ def _full_names(simple: str) -> Iterable[str]:
 
 @lru_cache(maxsize=4096)
 def by_template(message: bytes) -> str | None:
-    """Return the logger whose template alone reads a message. None if none does, or several read it differently."""
+    """Return the only logger whose template matches a message.
+
+    None if no template matches, or if templates of several loggers parse the message differently.
+    """
     text = message[:400].partition(b"\n")[0].decode(errors="replace")
     if text.startswith(("Completed request:", "Handling request:", "Processing a request ")):
         return REQUEST_LOGGER
@@ -199,7 +206,7 @@ def by_template(message: bytes) -> str | None:
     for logger in sorted({logger for key in keys for logger in index.get(key, ())}):
         parsed = own_template(logger, message)
         if parsed is not None and (parsed.template in _telling() or logger == REQUEST_LOGGER):
-            # A text that carries nothing may end in anything: "Broker 1 .*" is no rival of one that is read wholly.
+            # A template without facts may match any end, as "Broker 1 .*" does. It never competes with one with facts.
             (typed if parsed.facts else known).setdefault(repr((parsed.template, parsed.facts)), logger)
     read = typed or known
     if len(read) == 1:

@@ -1,9 +1,9 @@
-"""Conversion patterns of log4j as layouts: the pattern is the layout's name, and all that is known of it.
+"""Conversion patterns of log4j as layouts: the pattern is the layout's name, and defines it completely.
 
-What is read of one: ``%d`` with a form of time, ``%p``, ``%c`` (a full name, or with ``{1}`` one that `Loggers` has to
-resolve, as the caller's class or file, ``%C`` and ``%F``), ``%L``, ``%t`` and ``%X`` (passed over), ``%m`` once, and
-literal text; a space stands for several, and levels may be padded. What stands behind ``%m`` ends the message's own
-last line, so that a stack trace follows behind it.
+Supported conversions are ``%d`` with a time format, ``%p``, ``%c``, ``%C``, ``%F``, ``%L``, ``%t``, ``%X``, ``%m``
+once, and literal text. ``%c`` is a full name; `Loggers` resolves ``%c{1}``, the class ``%C`` and the file ``%F``.
+``%L``, ``%t`` and ``%X`` are skipped. A space matches several, and levels may be padded. Text behind ``%m`` ends the
+last line of the message. A stack trace follows after it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KAFKA = "[%d] %p %m (%c)"
 LEVELS = {name.encode(): name for name in ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")}
 LEVEL_ALIASES = {**LEVELS, **{alias.encode(): name for name, those in KNOWN.levels.items() for alias in those.split()}}
 
-#: Longer names first, of which others are the beginning.
+#: Longer names first, since shorter ones may be their beginning.
 LEVEL = b"(?:" + b"|".join(sorted(LEVEL_ALIASES, reverse=True)) + b")"
 LOGGER = rb"[A-Za-z_][\w.$/-]*"
 _FIELD = re.compile(r"%(-?\d+)?([dpctXmCFL])(?:\{((?:[^}'])*(?:'[^']*'[^}']*)*)\})?|( +)|(%%|[^% ])")
@@ -40,7 +40,7 @@ class Names:
         self._names: dict[bytes, str | None] = {}
 
     def get(self, name: bytes) -> str | None:
-        """Return the name, or None if this is not a logger's name. ``(name:42)`` loses its line number."""
+        """Return the name as str. None if it is not the name of a logger. ``(name:42)`` loses its line number."""
         try:
             return self._names[name]
         except KeyError:
@@ -55,16 +55,16 @@ class Names:
 _LOGGER_NAME = re.compile(rb"(" + LOGGER + rb")(?::\d+)?")
 _TAIL = re.compile(rb" \((" + LOGGER + rb"(?::\d+)?)\)(?: \[[^\]\n]{0,200}\])?(?=\n|\Z)")
 _THROWABLE = re.compile(rb"\n(?:Caused by: )?(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*(?:: |\n|\Z)")
-#: Of what stands in a tail, as a thread does: a tail is searched for in all of a record.
+#: Bound of texts in a tail, for example threads: a tail is searched for in the whole record.
 _TAIL_BOUND = "{0,200}"
 _FRAME = re.compile(rb"\n[^\S\n]+at |\n[^\S\n]*\.\.\. \d+ ")
 
 
 def split_tail(body: bytes, names: Names) -> tuple[str | None, bytes]:
-    """Return the logger and message of ``%m (%c)%n%throwable``: the logger is at the end of the last line of the
-    message.
+    """Return the logger and message of a record in the layout ``%m (%c)%n%throwable``.
 
-    That is the end of the record, unless a stack trace follows; then it is the last line before the throwable.
+    The logger is at the end of the message's last line. This is the last line of the record, or the last line before a
+    stack trace.
     """
     if body.endswith(b")") and b"\n" not in body:
         cut = body.rfind(b" (")
@@ -75,7 +75,7 @@ def split_tail(body: bytes, names: Names) -> tuple[str | None, bytes]:
 
 
 def _at_the_end(body: bytes, tail: re.Pattern[bytes]) -> tuple[bytes, bytes]:
-    """Return the name in a tail and the message without the tail; an empty name if there is none."""
+    """Return the name in a tail, and the message without the tail. The name is empty if there is none."""
     frame = _FRAME.search(body)
     ends = list(tail.finditer(body, 0, frame.start() if frame else len(body)))
     if not ends:
@@ -87,8 +87,9 @@ def _at_the_end(body: bytes, tail: re.Pattern[bytes]) -> tuple[bytes, bytes]:
 
 
 def _kafka(clock: Clock) -> Parser:
-    """Return a parser of ``[%d] %p %m (%c)``, Kafka's own layout, without a regular expression since it is the hot
-    path.
+    """Return a parser of ``[%d] %p %m (%c)``, Kafka's own layout.
+
+    The parser uses no regular expression, since it is the hot path.
     """
     names = Names()
     read, levels, split = clock.read, LEVELS, split_tail
@@ -193,7 +194,7 @@ def pattern_layout(pattern: str) -> Layout:
     """Return the layout of a conversion pattern.
 
     Raises:
-        ValueError: it is none that is read.
+        ValueError: the pattern is not supported.
     """
     if pattern == KAFKA:
         return Layout(pattern, re.compile(_KAFKA_START), _kafka, tail=_TAIL)
@@ -212,7 +213,7 @@ def pattern_layout(pattern: str) -> Layout:
     def make(clock: Clock) -> Parser:
         return _parser(head, tail, form, is_short, is_named, clock)
 
-    # What a client's text may look like (`pipelines.bronze.record_ends`) is told by loggers in round brackets.
+    # Only loggers in round brackets can be distinguished from a client's text (`pipelines.bronze.record_ends`).
     return Layout(pattern, _start(tokens[:at]), make, tail=tail if "(%c" in pattern.partition("%m")[2] else None)
 
 
@@ -247,7 +248,7 @@ def _parser(
 
 
 def _name_of(is_short: bool) -> Callable[[bytes, bytes], str | None]:
-    """Return the logger of a name and a message."""
+    """Return a function that resolves the logger from a name and a message."""
     if not is_short:
         names = Names()
         return lambda name, _: names.get(name)

@@ -50,7 +50,7 @@ _MESSAGES_MAX = 3
 
 
 def parsed(text: bytes) -> dict[str, Any]:
-    """Return the object of a line; an empty one if the line is none."""
+    """Return the JSON object of a line. Empty if the line is not an object."""
     try:
         fields = loads(text)
     except JSONDecodeError:
@@ -59,7 +59,7 @@ def parsed(text: bytes) -> dict[str, Any]:
 
 
 def pairs(text: bytes) -> dict[str, Any]:
-    """Return the pairs of a line; none if it has anything else."""
+    """Return the key-value pairs of a line. Empty if the line has anything else."""
     found = _PAIRS.match(text)
     if found is None or text[found.end() :].strip():
         return {}
@@ -76,7 +76,7 @@ def _unquoted(text: bytes) -> str:
 
 
 def object_at(line: bytes, within: int) -> int:
-    """Return the byte at which an object or pairs begin that fill the rest of a line. -1 if none do."""
+    """Return the byte at which an object or pairs begin that fill the rest of a line. -1 if there are none."""
     for begins in _BEGINS.finditer(line, 0, within):
         start = begins.start()
         if begins[0]:
@@ -89,7 +89,7 @@ def object_at(line: bytes, within: int) -> int:
 
 
 def value(fields: Mapping[str, Any], path: str) -> Any:
-    """Return what a path of keys leads to. None if nothing is there."""
+    """Return the value at a path of keys. None if nothing is there."""
     if path in fields:
         return fields[path]
     outer, dot, inner = path.partition(".")
@@ -144,7 +144,10 @@ def _is_instant(item: Mapping[str, Any]) -> bool:
 
 
 def arrays(item: Any, path: str = "", depth: int = _DEPTH_MAX) -> Iterator[str]:
-    """Yield paths of arrays whose elements may be records, outer ones first; the empty path is the value itself."""
+    """Yield the paths of arrays whose elements may be records, outer arrays first.
+
+    An empty path is the value itself.
+    """
     if not path:
         yield ""
     if not depth:
@@ -158,7 +161,7 @@ def arrays(item: Any, path: str = "", depth: int = _DEPTH_MAX) -> Iterator[str]:
 
 
 def rows(item: Any, array: str, path: str = "", outer: Row | None = None) -> Iterator[Row]:
-    """Yield a row per element of an array, with the leaves of the objects around it."""
+    """Yield a row per element of an array. Each row also has the leaves of the objects around the array."""
     if path == array:
         yield leaves(item, path, dict(outer or {}))
     elif isinstance(item, dict):
@@ -177,7 +180,7 @@ def rows(item: Any, array: str, path: str = "", outer: Row | None = None) -> Ite
 
 
 def columns_of(table: Sequence[Row]) -> dict[str, list[Any]]:
-    """Return the values of each path in all rows. None where a row has none."""
+    """Return the values of each path, one for each row. None if a row has no value."""
     paths = dict.fromkeys(path for row in table for path in row)
     return {path: [row.get(path) for row in table] for path in paths}
 
@@ -195,7 +198,7 @@ def text_columns(columns: Mapping[str, Sequence[Any]]) -> list[str]:
 
 
 def layouts(table: Sequence[Row]) -> Iterator[Layout]:
-    """Yield layouts that rows may be of."""
+    """Yield the possible layouts of rows."""
     columns = columns_of(_of_one_program(table[:: max(1, len(table) // _SAMPLE)]))
     whole = {path: items for path, items in columns.items() if None not in items}
     levels = [path for path, items in whole.items() if all(map(_is_level, items))]
@@ -262,7 +265,10 @@ def _instants(items: Sequence[Any], form: str) -> list[int]:
 
 
 def _form(items: Sequence[Any]) -> str | None:
-    """Return the form of values that are nothing but times; empty for numbers and for log4j2's instant."""
+    """Return the form of values that are all times. None if a value is not a time.
+
+    Empty for numbers and for log4j2's instant.
+    """
     if all(isinstance(item, dict) and _is_instant(item) for item in items):
         return ""
     numbers = [_number(item) for item in items]
@@ -313,10 +319,10 @@ def layout_of_name(name: str) -> Layout:
 
 @lru_cache(maxsize=256)
 def structured_layout(name: str) -> Layout:
-    """Return the layout of a name that `layouts` gave.
+    """Return the layout of a name that `layouts` created.
 
     Raises:
-        ValueError: the name is not one of them.
+        ValueError: the name is not valid.
     """
     keys = parsed(name.encode())
     role_of = {role: key for key, role in keys.items() if isinstance(role, str)}

@@ -1,8 +1,8 @@
-"""How times are spelled: a pattern of Java's SimpleDateFormat is inferred from lines, and read back from its name.
+"""Formats of times: a pattern of Java's SimpleDateFormat is inferred from lines, and parsed again from its name.
 
-``yyyy-MM-dd HH:mm:ss`` and its like, with any fraction and offset, is read by `pipelines.bronze.layout.Clock`;
-everything else by a regular expression, once a second. A time without a date or a year, and one whose day and month
-cannot be told apart, is no time: what is missing is said, nothing is made up.
+``yyyy-MM-dd HH:mm:ss``, with any fraction and offset, is read by `pipelines.bronze.layout.Clock`. Other formats are
+read by a regular expression, once per second. A time without a date or a year is invalid, and so is a time whose day
+and month cannot be distinguished. The missing part is reported and never guessed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DATE = (
     rb"|(?P<word>" + _WORD + rb") (?P<first>[ \d]?\d)(?:, (?P<then>\d{4}))?"
     rb"|(?P<digits>\d{8}))"
 )
-#: A moment anywhere in a line: a date, what stands between, and a time of day.
+#: A moment anywhere in a line: a date, a separator, and a time of day.
 MOMENT = re.compile(rb"(?<![\w.:/-])(?:" + _DATE + rb"(?P<between>T|_|:|,? {1,2}| at | - | @ ))?" + _CLOCK)
 #: Matches a time in any form.
 TIME = (
@@ -49,13 +49,13 @@ NO_ORDER = "day and month of its dates are ambiguous: write the year first, as %
 
 
 class Spelled(NamedTuple):
-    """Where a time stands in a line."""
+    """A time in a line, with its position."""
 
     #: start, end: in bytes
     start: int
     end: int
-    shape: str  #: what times of one file share; empty for one that is no whole time
-    parts: tuple[int, ...] = ()  #: the values of its date, as far as their order matters
+    shape: str  #: shape shared by the times of a file; empty if the time is incomplete
+    parts: tuple[int, ...] = ()  #: the values of its date, if their order matters
     missing: str | None = None  #: what it lacks, as a remedy
 
 
@@ -63,7 +63,9 @@ def spelled(line: bytes, end: int, start: int = 0, epoch_within: int = 40) -> Sp
     """Return the first time between two bytes of a line. None if there is none.
 
     Args:
-        epoch_within: bytes in which a number may be a time.
+        end: end of the range, exclusive.
+        start: start of the range.
+        epoch_within: number of first bytes in which a number may be a time.
     """
     moment = MOMENT.search(line, start, end)
     if moment is None:
@@ -125,10 +127,10 @@ _ORDERS: dict[int, list[tuple[str, ...]]] = {
 
 
 def form_of(times: Sequence[Spelled]) -> tuple[str | None, str | None]:
-    """Return the pattern of times of one shape, or what is missing.
+    """Return the pattern of times of one shape, or the missing part.
 
-    The order of a day and a month of two digits each is told by a number above 12 in one of their places, and by dots,
-    with which no locale writes a month first.
+    The order of a two-digit day and month is known if one of them is above 12, or if dots separate them. No locale
+    writes the month first with dots.
     """
     shape = times[0].shape
     if not times[0].parts:
@@ -189,7 +191,10 @@ def _pattern(form: str) -> bytes:
 
 
 def reader(form: str, clock: Clock) -> Callable[[bytes], int]:
-    """Return a reader of times of a form: microseconds since the epoch; ValueError if a text is not such a time."""
+    """Return a function that reads times of a form as microseconds since the epoch.
+
+    The function raises ValueError if a text is not such a time.
+    """
     if _ISO_FORM.fullmatch(form):
         return clock.read
     if form.startswith("UNIX"):
@@ -225,7 +230,7 @@ def _lower(name: bytes) -> str:
 
 
 def _offset(zone: bytes | None) -> timedelta | None:
-    """Return what a time states of its zone; None if it does not."""
+    """Return the UTC offset that a time states. None if it states none."""
     if zone is None:
         return None
     if zone in (b"Z", b"UTC", b"GMT"):

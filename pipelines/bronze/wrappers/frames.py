@@ -65,7 +65,7 @@ class _Token(NamedTuple):
 
 
 class _Head(NamedTuple):
-    """What a line begins with."""
+    """The beginning of a line, split into tokens."""
 
     tokens: tuple[_Token, ...]
     times: tuple[int, ...]  #: numbers of the tokens that are times
@@ -146,12 +146,12 @@ def _shape_between(line: bytes) -> str | None:
 
 
 def _time_of(head: _Head, number: int) -> int:
-    """Return the number of the token that is a time, by its number. -1 if there is none."""
+    """Return the index of the token that is the time of a given number. -1 if there is none."""
     return head.times[number] if number < len(head.times) else -1
 
 
 def _cut(head: _Head, number: int) -> int:
-    """Return the number of the token at which the record begins, if its time is the one of a number. -1 if none is."""
+    """Return the index of the token at which the record begins, if its time has a given number. -1 if there is none."""
     if number >= len(head.times):
         return -1
     at = cut = head.times[number]
@@ -247,7 +247,7 @@ def _is_name(byte: int) -> bool:
 
 
 def _with_fields(pattern: str, continued: Sequence[bytes], lines: Sequence[bytes]) -> Iterator[Step]:
-    """Yield the frame with a meaning for those of its fields that have one."""
+    """Yield the frame with a meaning for the fields that have one."""
     parts = re.split(r"(%%|%X)", pattern)
     places = [number for number, part in enumerate(parts) if part == "%X"]
     found = [match for line in lines if (match := compiled(pattern + "%m", is_numbered=True).match(line))]
@@ -304,7 +304,7 @@ def _is_service(items: Sequence[str]) -> bool:
 
 
 def _suffix(pattern: str, texts: Sequence[bytes], continued: Sequence[bytes]) -> str:
-    """Return what ends each line: what lines that continue a record end with, too, or what closes an open sign."""
+    """Return the common end of lines: an end that continuation lines share, or one that closes an open sign."""
     ends = [text.rstrip(b"\r") for text in texts if text.strip()]
     opened = re.search(r"(?<![^\w\s%])[^\w\s%]*+\Z", pattern)
     closer = "".join(_CLOSER[sign] for sign in reversed(opened[0]) if sign in _CLOSER) if opened else ""

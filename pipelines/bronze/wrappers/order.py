@@ -1,7 +1,7 @@
-"""The order of records in a file: exports are newest first, or in none, and are put in the order of time. Pure.
+"""The order of records in a file: exports are newest first or unordered, and are sorted by time. Pure.
 
-Offsets of such records count the bytes of those before them in the new order, so that later stages keep it; numbers of
-lines are those of the file. Nothing about a clock follows from the order of an export.
+Offsets of such records count the bytes of the preceding records in the new order, so that later stages keep the order.
+Line numbers refer to the original file. The order of an export is not evidence about a clock.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Entry = tuple[Any, ...]
 
 
 def order_of(layout: Layout, lines: Sequence[bytes]) -> str:
-    """Return the order of sampled lines of a file; empty if they ascend."""
+    """Return the order of sampled lines of a file. Empty if their times ascend."""
     from highwater.pipelines.bronze.wrappers.pieces import split
 
     parse, starts = layout.parser(UTC), layout.start.match
@@ -65,7 +65,7 @@ def order_of(layout: Layout, lines: Sequence[bytes]) -> str:
 
 
 def _is_upside_down(texts: Sequence[bytes]) -> bool:
-    """Return True if frames of stack traces are before the exception that they are of."""
+    """Return True if frames of stack traces come before their exception."""
     votes = 0
     for before, after in pairwise(texts):
         if before.lstrip().startswith(b"at ") != after.lstrip().startswith(b"at "):

@@ -22,7 +22,7 @@ _QUOTE_OR_END = re.compile(rb'["\n]')
 
 
 class Piece(NamedTuple):
-    """A line, or what takes its place, cut if it is longer than all that a record may be."""
+    """A line, or a unit in its place. Text beyond the limit of a record is cut."""
 
     offset: int  #: of its first byte in the file
     size: int  #: bytes up to the next line or row; of an object its own
@@ -37,10 +37,10 @@ def split(blocks: Iterable[bytes], how: str, bytes_max: int, offset: int = 0, li
 
     Args:
         how: `ROWS`, `DOCUMENT`, `SOFT_BREAKS`, `COLUMNS` or `WORDS` and a number, `STANZA` or `SECTIONS` and a pattern.
-            Empty: lines.
-        bytes_max: limit of a piece's text; what is beyond it only counts.
-        offset: where the first block begins.
-        line_no: number of the line that begins there.
+            Empty for lines.
+        bytes_max: limit of a piece's text in bytes. Bytes beyond it are counted and not kept.
+        offset: offset of the first block, in bytes.
+        line_no: number of the line at `offset`.
     """
     if how == ROWS:
         return _rows(blocks, offset, line_no, bytes_max)

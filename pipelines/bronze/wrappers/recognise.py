@@ -1,4 +1,4 @@
-"""How a file is to be read: the steps and the layout by which templates read most of its records."""
+"""The steps and the layout of a file, chosen so that templates match most of its records."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ NOT_GIVEN = "no line is of the layout that --log-format names"
 
 
 class Recognised(NamedTuple):
-    """What a file is written in."""
+    """The recognised steps and layout of a file."""
 
     layout: Layout | None  #: with its steps; None if none is known
     missing: str | None = None  #: what its lines lack, if that is known
@@ -61,11 +61,11 @@ class Recognised(NamedTuple):
 
 
 def recognise(lines: Sequence[bytes], log_format: str = "") -> Recognised:
-    """Find out what lines of a file are written in.
+    """Find the steps and the layout of a file's lines.
 
     Args:
-        lines: without line ends.
-        log_format: the layout that a user names; empty: it is inferred.
+        lines: lines without line ends.
+        log_format: the layout that a user names. Empty: it is inferred.
 
     Raises:
         ValueError: the log format is invalid.
@@ -86,7 +86,7 @@ def recognise(lines: Sequence[bytes], log_format: str = "") -> Recognised:
 
 
 def _fitting(given: Layout, lines: Sequence[bytes]) -> Inferred:
-    """Return a layout that a user names, with the number of lines that are of it."""
+    """Return the layout that a user names, with the number of lines that it parses."""
     parse = given.parser(UTC)
     starts = [line for line in lines if given.start.match(line)]
     number = sum(parse(line) is not None for line in starts)
@@ -102,7 +102,7 @@ class Reading(NamedTuple):
 
 
 def readings_of(name: str) -> list[Reading]:
-    """Return the readings of a file by the name of its layout: one, or several if lines have several layouts."""
+    """Return the readings of a file by the name of its layout: one, or several if the file has several layouts."""
     found = []
     for one in name.split(ALTERNATIVE):
         *steps, layout = one.split(WITHIN)
@@ -112,10 +112,10 @@ def readings_of(name: str) -> list[Reading]:
 
 
 def layout_named(name: str) -> Layout:
-    """Return the layout that `recognise` gave a name.
+    """Return the layout of a name that `recognise` returned.
 
     Raises:
-        ValueError: it gave no such name.
+        ValueError: the name is not valid.
     """
     found = []
     for order, steps, layout in readings_of(name):
@@ -157,7 +157,7 @@ def _in_order(chain: Sequence[Step], layout: Layout, lines: Sequence[bytes]) -> 
 def _within(
     lines: Sequence[bytes], depth: int, judge: Callable[[Sequence[bytes]], Inferred] = infer
 ) -> tuple[tuple[Step, ...], Inferred]:
-    """Return the steps and the layout that most speaks for; of equally good ones those with the frame taken off."""
+    """Return the steps and the layout with the highest score. If scores are equal, prefer a removed frame."""
     # In JSON the sign of a colour is escaped as often as containers are nested: they are taken off within.
     if any(map(has_colours, lines)) and not rows.is_json(lines):
         chain, inferred = _within(_unwrapped(COLOURS, lines), depth, judge)
@@ -178,7 +178,7 @@ def _within(
         if not inner:
             continue
         chain, inferred = _within(inner, depth - 1, judge)
-        # Lines of one length by chance make fewer records when they are joined, each of which may be read.
+        # Lines that have one length by chance become fewer records when joined, and each may be read.
         is_joined = _joins(step)
         is_first = not best_chain or (_joins(best_chain[0]) and not is_joined)
         is_equal = inferred.score == best.score and is_first and not is_joined and not frames.is_field(step, lines)
@@ -220,7 +220,7 @@ def _steps(lines: Sequence[bytes], depth: int, is_container: bool) -> Iterator[S
 
 
 def _unwrapped(step: Step, lines: Sequence[bytes]) -> list[bytes]:
-    """Return the whole lines within; none if too few are in the step."""
+    """Return the whole lines within a step. Empty if too few lines fit the step."""
     pieces: Sequence[bytes] = lines
     if step.pieces:
         pieces = [piece.text for piece in split([b"\n".join(lines) + b"\n"], step.pieces, _SAMPLE_MAX)]
@@ -232,7 +232,10 @@ def _unwrapped(step: Step, lines: Sequence[bytes]) -> list[bytes]:
 
 
 def _joined(items: Sequence[Item]) -> Iterator[bytes]:
-    """Yield whole lines. A last part that goes on is left out, and so is what never ends: such lines are no parts."""
+    """Yield whole lines.
+
+    A last part that continues is left out, and so is a text that never ends: such lines are not parts.
+    """
     parts: dict[bytes, list[bytes]] = {}
     if all(goes_on for _, _, goes_on, _ in items):
         return
@@ -260,7 +263,7 @@ def around(chain: Sequence[Step], layout: Layout, order: str = "") -> Layout:
 
 
 def either(layouts: Sequence[Layout]) -> Layout:
-    """Return the layout of lines of several layouts, which fall into the same pieces."""
+    """Return the layout of lines of several layouts, which are split into the same pieces."""
     readings = [(layout.start.match, layout.unwrap or _as_is) for layout in layouts]
     last = readings[0][1]
 
@@ -297,7 +300,10 @@ def _as_is(line: bytes) -> list[Item] | None:
 
 
 def _both(outer: Unwrap, inner: Unwrap) -> Unwrap:
-    """Take two steps off. A line in parts of the outer one has the inner one's frame on its first part."""
+    """Return a function that removes two wrappers.
+
+    The outer wrapper may split a line into parts. Only the first part then has the inner wrapper.
+    """
     if inner is _as_is:
         return outer
     under_way: dict[bytes, bytes] = {}
@@ -323,7 +329,7 @@ def _both(outer: Unwrap, inner: Unwrap) -> Unwrap:
 
 
 def _of_both(outer: bytes, inner: bytes) -> bytes:
-    """Return the stream within a stream: the inner source is the more particular one."""
+    """Return the name of a stream within a stream. The inner source is the more specific one."""
     outer_source, _, outer_rest = outer.partition(OF_SOURCE)
     source, _, rest = inner.partition(OF_SOURCE)
     return (source or outer_source) + OF_SOURCE + outer_rest + rest if outer_rest + rest else source or outer_source

@@ -1,7 +1,7 @@
-"""Lines of other programs in a log of Kafka's: they are no records of it, and cost no coverage.
+"""Lines of other programs in a log of Kafka. They are not records of the log, and do not reduce coverage.
 
-A line of one of these forms is another program's, and so is the text around it up to the next record, unless it names
-something of Kafka's. Any other line may be Kafka's, cut or damaged, and is not understood.
+A line of one of these forms is from another program. So is the text around it up to the next record, unless that text
+names a class or component of Kafka. Any other line may be Kafka's, truncated or damaged, and counts as not parsed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def program_of(line: str) -> str | None:
 
 
 def is_remark(line: bytes) -> bool:
-    """Return True if a line is of a form of another program, whatever its colours."""
+    """Return True if a line has a form of another program. Colours are ignored."""
     return _program_of_line(line) is not None
 
 
@@ -41,19 +41,19 @@ def _program_of_line(line: bytes) -> str | None:
 
 
 def is_text_of_others(line: bytes) -> bool:
-    """Return True if a line outside of all records shows nothing of Kafka's: no name, no context, no time, no trace."""
+    """Return True if a line outside of all records has no sign of Kafka: no name, no context, no time, no trace."""
     if line[:1] in (b"\t", b" ") or is_continued(line):
         return False
     return time_shape(line) is None and not names_kafka(line)
 
 
 def is_behind(line: bytes, record: Sequence[bytes], layout: Layout) -> bool:
-    """Return True if a line is text of others behind a record: only a stack trace may follow the record.
+    """Return True if a line is text of another program after a record.
 
-    Nothing but a stack trace follows a head that has its logger, and a stack frame.
+    After a head with its logger, and after a stack frame, only a stack trace belongs to the record.
 
     Args:
-        record: the lines of the record so far, or its first and its last one.
+        record: the lines of the record so far, or its first and its last line.
     """
     tail = layout.tail
     is_whole = len(record) == 1 and tail is not None and tail.search(record[0].removesuffix(b"\r")) is not None
@@ -82,7 +82,7 @@ def has_others(lines: Iterable[bytes], layout: Layout, own: str | None) -> bool:
 
 
 def looked_into(problem: str | None, text: bytes) -> str | None:
-    """Return the problem of lines that no layout fits. Lines of other programs have the name of the first program."""
+    """Return the problem of lines that no layout fits. For lines of other programs, it is the first program's name."""
     if problem not in (NO_LAYOUT, CONTINUATION):
         return problem
     lines = [line for line in text.split(b"\n") if line.strip()]

@@ -72,15 +72,15 @@ _NO_NAME = re.compile(r"\d\d:\d\d|\d{10}|\A(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)
 
 
 class Rows(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """How a container becomes rows, and what is taken of a row: the arguments in a step's name."""
+    """The shape of a container: how it becomes rows, and which fields are used. It is the argument in a step's name."""
 
     text: str = ""  #: path of the text of a record; empty if the row is one
     by: str = ""  #: path of the source
     array: str = ""  #: path of the array whose elements are rows
     document: int | None = None  #: objects and arrays around each piece of a document; None: a value on each line
     stream: str = ""  #: path of the stream
-    part: str = ""  #: path of what says that a text goes on in the next row
-    is_ended: bool = False  #: texts end with a line end, unless they go on
+    part: str = ""  #: path of the field that marks a text continued in the next row
+    is_ended: bool = False  #: texts end with a line end, unless they continue
     delimiter: str = ""  #: of a table
     head: tuple[str, ...] = ()  #: names of a table's columns
     pairs: bool = False  #: lines are pairs of names and values
@@ -134,7 +134,7 @@ def _bracketed(item: Any) -> str:
 
 
 def _told(shape: Rows, text: str, columns: Mapping[str, Sequence[Any]]) -> Rows:
-    """Return a shape with its text, and the columns that say something of the text."""
+    """Return a shape with the path of its text, and with the columns that describe the text."""
     items = columns[text]
     texts = [item if isinstance(item, str) else "" for item in items]
     others = {path: values for path, values in columns.items() if path != text}
@@ -156,7 +156,7 @@ def _hashable(items: Sequence[Any]) -> bool:
 
 
 def _sampled(shape: Rows, lines: Sequence[bytes]) -> list[Row]:
-    """Return rows of lines in a shape; none if the lines are hardly of it."""
+    """Return the rows of lines in a shape. Empty if too few lines fit the shape."""
     if shape.document is None and not shape.begins and not shape.head:
         texts = [line for line in lines if line.strip()]
         found = [list(_rows_of(shape, line)) for line in texts[:_SAMPLE]]
@@ -177,7 +177,7 @@ def is_json(lines: Sequence[bytes]) -> bool:
 
 
 def is_document(lines: Sequence[bytes]) -> bool:
-    """Return True if lines are JSON, and not objects whose fields are a record's parts."""
+    """Return True if lines are JSON whose objects do not have a record's parts as fields."""
     shapes = list(_json_shapes(lines))
     return bool(shapes) and (len(shapes) > 1 or shapes[0] != Rows())
 
@@ -204,7 +204,7 @@ def _json_shapes(lines: Sequence[bytes]) -> Iterator[Rows]:
 
 
 def _cuts(array: str) -> Iterator[Rows]:
-    """Yield the ways to cut a document for an array: into its elements, or into objects around it."""
+    """Yield the ways to cut a document at an array: into its elements, or into the objects around it."""
     steps = re.findall(r"[^.\[\]]+|\[[^\]]*+(?:\]|\Z)", array)
     for depth in range(min(len(steps), _NESTED_MAX), -1, -1):
         inner = "".join(step if step.startswith("[") else f".{step}" for step in steps[depth:]).removeprefix(".")
@@ -213,7 +213,7 @@ def _cuts(array: str) -> Iterator[Rows]:
 
 
 def _closed(content: bytes) -> bytes:
-    """Return the beginning of a document, ended behind its last whole value."""
+    """Return the beginning of a document, closed after its last whole value."""
     open_signs: list[bytes] = []
     end = depth = 0
     for match in _STRING_OR_SIGN.finditer(content):
@@ -237,7 +237,7 @@ def _json(text: bytes) -> Any:
 
 
 def _tables(lines: Sequence[bytes]) -> Iterator[Rows]:
-    """Yield shapes of tables with a line of names; without one, columns are numbered."""
+    """Yield shapes of tables with a header line. Without a header, columns are numbered."""
     texts = [line for line in lines if line.strip()]
     for delimiter in _DELIMITERS:
         if len(texts) < 2 or delimiter.encode() not in texts[0]:
@@ -254,7 +254,7 @@ def _tables(lines: Sequence[bytes]) -> Iterator[Rows]:
 
 
 def _named_values(lines: Sequence[bytes]) -> Iterator[Rows]:
-    """Yield the shape of lines in which the same names are before values with blanks, as copies of documents have."""
+    """Yield the shape of lines with the same names before their values, as in copies from documents."""
     begun = filter(_NAME_FIRST.match, lines[:_SAMPLE])
     found = [Counter(names) for line in begun if len(set(names := _NAME_OF_VALUE.findall(line))) >= _NAMES_MIN]
     counts = Counter(name for names in found for name, count in names.items() if count == 1)
@@ -330,7 +330,7 @@ def _elements(lines: Sequence[bytes]) -> Iterator[Rows]:
 
 
 def _parts(text: bytes) -> Row:
-    """Return the attributes of an element, and the texts of those within: of equal names by their numbers."""
+    """Return the attributes of an element, and the texts of inner elements. Repeated names get numbers."""
     tag = _TAG.search(text)
     row: Row = {}
     if tag is not None:
@@ -411,7 +411,7 @@ def step_of(shape: Rows) -> Step:
 
 
 def hands_on(step: Step) -> bool:
-    """Return True if a step hands rows on as objects."""
+    """Return True if a step passes rows on as objects."""
     return step.is_entry and not shape_named(step.name).text
 
 

@@ -28,7 +28,7 @@ def is_heading(line: bytes) -> bool:
 
 
 def sections(lines: Sequence[bytes]) -> Iterator[Step]:
-    """Yield the step for headings of which one word changes, and goes with the brokers of the lines below."""
+    """Yield the step for headings that differ in one word, if that word changes with the broker of the lines below."""
     alike: dict[bytes, list[bytes]] = defaultdict(list)
     for line in lines:
         if is_heading(line):

@@ -1,4 +1,4 @@
-"""A step takes off one thing that is around the lines of a log."""
+"""A step, which removes one wrapper from the lines of a log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OF_SOURCE = b"\0"
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a reading."""
+    """A step that removes one wrapper."""
 
     name: str  #: rebuilds it; a part of the layout's name in ``bronze.log_files.layout``
     unwrap: Unwrap  #: what a piece holds
@@ -23,5 +23,5 @@ class Step:
 
 
 def source_of(name: bytes) -> bytes:
-    """Return the source that a stream is of; empty if unknown."""
+    """Return the source that a stream belongs to. Empty if unknown."""
     return name.partition(OF_SOURCE)[0]

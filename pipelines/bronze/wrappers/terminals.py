@@ -1,4 +1,4 @@
-"""What terminals and web pages do to lines: colours, escaped signs, lines that are broken at a width. Pure."""
+"""Changes that terminals and web pages make to lines: colours, escaped signs, lines broken at a width. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from highwater.pipelines.bronze.wrappers.step import Step
 COLUMNS, WORDS = "columns ", "words "
 #: Quotes of mails, before a line.
 _QUOTES = re.compile(rb"(?:[>|] ?)*")
-#: Lines in which a record's time stands, if a terminal broke them.
+#: Lines within which a record's time must occur, if a terminal broke them.
 _BROKEN_MAX = 12
 #: An escape sign that is escaped itself is of a container within.
 _COLOURS = re.compile(rb"(?<!\\)(?:\x1b|\^\[|#033|\\x1b|\\033|\\u001[bB])\[[0-9;?]*[A-Za-z]|\x1b\(B")
@@ -52,9 +52,9 @@ ENTITIES = Step("entities", _unescaped)
 
 
 def has_entities(lines: Sequence[bytes]) -> bool:
-    """Return True if signs are escaped as in HTML: more lines have such ones than have the bare signs.
+    """Return True if signs are escaped as in HTML: more lines have escaped signs than bare ones.
 
-    A single line shows it if no line has a bare sign, and no quotes.
+    A single line is enough if no line has a bare sign or quotes.
     """
     escaped = sum(_ENTITY.search(line) is not None for line in lines)
     bare = sum(_BARE.search(line) is not None for line in lines) if escaped == 1 else 0
@@ -62,7 +62,7 @@ def has_entities(lines: Sequence[bytes]) -> bool:
 
 
 def columns(width: int) -> Step:
-    """Return the step that joins lines which a terminal broke: one of the full width goes on in the next line."""
+    """Return the step that joins lines which a terminal broke. A line of the full width continues in the next line."""
     return Step(f"{COLUMNS}{width}", _rejoin, pieces=f"{COLUMNS}{width}")
 
 
@@ -72,7 +72,7 @@ def words(width: int) -> Step:
 
 
 def goes_on(before: bytes, line: bytes, width: int) -> bool:
-    """Return True if a line may continue in the next one, whose first word did not fit."""
+    """Return True if a line may continue in the next line, whose first word did not fit."""
     quotes = quotes_of(before)
     word = line[len(quotes_of(line)) :].split(b" ", 1)[0]
     is_text = bool(word.strip()) and bool(before[len(quotes) :].strip()) and quotes.strip() == quotes_of(line).strip()
@@ -94,10 +94,10 @@ def _respaced(piece: bytes) -> list[Item] | None:
 
 
 def rejoin(layout: Layout, inner: Unwrap, step: Step) -> Unwrap:
-    """Return what takes apart lines that were broken. A line of the full width may be whole.
+    """Return a function that splits lines which were broken. A line of the full width may be whole.
 
     Args:
-        inner: takes the frame of a whole line off.
+        inner: removes the frame of a whole line.
         step: `columns` or `words`.
     """
     join = _sentence if step.name.startswith(WORDS) else _line
