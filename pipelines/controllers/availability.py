@@ -27,7 +27,7 @@ MinIsrOf = Callable[[int, int, int | None], int | None]
 
 
 class Unavailability(NamedTuple):
-    """A row of gold `availability`; the shell adds the partition. A clock is a broker's id."""
+    """A row of gold `availability`, without the partition, which the caller adds. A clock is a broker's id."""
 
     state: str
     started_time_us: int
@@ -58,10 +58,13 @@ def _kind(span: PartitionSpan, before: str | None, min_isr: int | None) -> str |
 def availability(
     timeline: Sequence[PartitionSpan], min_isr_of: MinIsrOf, kraft: bool, refused: Mapping[int, int] | None = None
 ) -> list[Unavailability]:
-    """Return windows of one partition, in the order of time.
+    """Return the windows of one partition without a leader or under min.insync.replicas, in time order.
 
     Args:
-        refused: acks=all produces that were refused because too few replicas were in sync, by second.
+        timeline: states of the partition, in order.
+        min_isr_of: function that returns min.insync.replicas.
+        kraft: the cluster runs KRaft.
+        refused: by second, the number of acks=all produces refused because too few replicas were in sync.
     """
     windows = [
         window

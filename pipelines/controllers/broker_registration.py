@@ -1,11 +1,12 @@
 """A broker's registration in KRaft (`org.apache.kafka.controller.ClusterControlManager`): legal steps.
 
-A broker registers and is fenced; it is unfenced once it has caught up; it is fenced again when its session times out,
-or at the end of a controlled shutdown; it may register anew from any state, as another incarnation, whose broker epoch
-is the offset at which it was written (`QuorumController.registerBroker`) and so larger than any before.
+A broker registers and is fenced. It is unfenced once it has caught up. It is fenced again when its session times out,
+or at the end of a controlled shutdown. From any state it may register again, as another incarnation. The broker epoch
+of an incarnation is the offset at which the registration was written (`QuorumController.registerBroker`), and so larger
+than any before.
 
-Every controller replays records again after a start, and states of a snapshot in the shape of first registrations: of
-lines alone, no two contradict each other. Records of one copy of the metadata log do.
+Every controller replays records again after a start, and snapshot states look like first registrations. So lines alone
+never contradict each other. Records of one copy of the metadata log can.
 """
 
 from __future__ import annotations
@@ -50,7 +51,10 @@ _CHANGES: Final[Mapping[str, str]] = {
 
 
 def registrations(events: Iterable[EventRow]) -> list[RegistrationRow]:
-    """Of `silver.controller_events`: what a controller replayed; what the active one decided follows as a record."""
+    """Return registration rows from rows of `silver.controller_events`, as controllers replayed them.
+
+    Decisions of the active controller are left out, since each follows as a record.
+    """
     rows: list[RegistrationRow] = []
     for event in events:
         change = _CHANGES.get(event.event)
@@ -77,7 +81,7 @@ def _went_back(before: RegistrationRow, row: RegistrationRow) -> Case | None:
 
 
 def replay_registrations(rows: Iterable[RegistrationRow]) -> ReplayedStates:
-    """Return registrations of all brokers as one node saw them (`broker_id`); of several nodes, each by itself."""
+    """Return registrations of all brokers as one node saw them (`broker_id`). Several nodes are replayed separately."""
     histories: dict[tuple[int, int, bool], list[RegistrationRow]] = defaultdict(list)
     for row in rows:
         histories[row.broker_id, row.subject_broker_id, row.offset is None].append(row)

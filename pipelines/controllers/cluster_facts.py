@@ -1,4 +1,4 @@
-"""What the replay of every partition is told of its cluster: failures, fences, versions, settings. Small, and pure."""
+"""Facts about a cluster that the replay of each partition needs: failures, fences, versions, settings. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KRAFT: Final = "kraft"
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What workers are told."""
+    """Facts about all clusters, which are sent to the workers."""
 
     contexts: Contexts = field(default_factory=Contexts)  #: versions and configuration of the brokers
     #: of `EVENTS`, those that name no topic, by cluster, in the order of time
@@ -36,9 +36,10 @@ class ClusterFacts:
     registrations: Mapping[str, list[RegistrationRow]] = field(default_factory=dict)
 
     def version(self, cluster_id: str) -> str | None:
-        """Return the newest that a broker of the cluster logged: what any of them may do is legal for all.
+        """Return the newest version that a broker of the cluster logged. A step that it allows is legal for all
+        brokers.
 
-        None where none did, or where one is of no known release.
+        None if no broker logged a version, or if one logged an unknown release.
         """
         texts = {text for (cluster, _), text in self.contexts.versions.items() if cluster == cluster_id}
         releases = [release for text in texts if (release := release_of(text)) is not None]
@@ -60,7 +61,7 @@ def facts_from(premises: Premises) -> ClusterFacts:
 
 
 def active_controllers(premises: Premises) -> dict[tuple[str, int], int]:
-    """Return the active controller by (cluster, its epoch), as the metadata log says."""
+    """Return the active controller by (cluster, controller epoch), from the metadata log."""
     return {
         (row["cluster_id"], row["controller_epoch"]): row["leader"]
         for row in premises.records
@@ -74,12 +75,13 @@ def facts_of(
     modes: Iterable[tuple[str, str]],
     registrations: Mapping[str, list[RegistrationRow]],
 ) -> ClusterFacts:
-    """Return facts from what was collected, by cluster.
+    """Return facts by cluster.
 
     Args:
-        events: of `EVENTS`, without those of one partition.
-        modes: as brokers say at start.
-        registrations: `registration_rows`.
+        contexts: configurations and versions of brokers.
+        events: (cluster, event of `EVENTS`), without events of single partitions.
+        modes: (cluster, mode) that brokers log at start.
+        registrations: result of `registration_rows`.
     """
     cluster_wide: dict[str, list[EventRow]] = defaultdict(list)
     of_topics: dict[tuple[str, str], list[EventRow]] = defaultdict(list)
@@ -112,11 +114,12 @@ def registration_rows(
 ) -> dict[str, list[RegistrationRow]]:
     """Return steps of brokers' registrations, by cluster, from rows of `silver.metadata_records` about nodes.
 
-    A BrokerRegistrationChangeRecord says what is so after it; which step that was shows the record before it, in the
-    same copy of the log. Where that is missing there is no step.
+    A BrokerRegistrationChangeRecord contains only the state after the step. The step follows from the record before it
+    in the same copy of the log. Without that record the step is left out.
 
     Args:
-        active: the active controller by (cluster, its epoch).
+        rows: rows of `silver.metadata_records`.
+        active: the active controller by (cluster, controller epoch).
     """
     copies: dict[tuple[str, int, int], dict[int, Mapping[str, Any]]] = defaultdict(dict)
     for row in rows:

@@ -38,7 +38,7 @@ from highwater.pipelines.kafka.partition_history import (
 
 # What ended a leadership: the failure that a controller saw, or its own will; and how the next leader was chosen.
 #
-# The names of strategies are those of `PartitionLeaderElectionStrategy` (ZooKeeper); in KRaft `offline` stands for
+# The names of strategies are the names of `PartitionLeaderElectionStrategy` (ZooKeeper). In KRaft `offline` means
 # `PartitionChangeBuilder.Election.ONLINE`.
 
 #: Clocks of two brokers are taken to agree this well where an event of one has to be found for a line of the other.
@@ -85,7 +85,7 @@ _DECISIONS: Final = ("Fencing broker", "Unfenced broker", "Fenced broker", "Dire
 
 
 class Failure(NamedTuple):
-    """A controller's line that a broker failed, was fenced or shuts down."""
+    """A controller's line that shows that a broker failed, was fenced or shuts down."""
 
     moment: Moment
     reason: str
@@ -93,7 +93,7 @@ class Failure(NamedTuple):
 
 
 def failures_of(events: Iterable[EventRow], broker_id: int) -> list[Failure]:
-    """In the order of time."""
+    """Return the failures of a broker in time order."""
     failures = [
         Failure(make_moment(row), _FAILURES[row.event], (row.detail or "").startswith(_DECISIONS))
         for row in events
@@ -103,21 +103,24 @@ def failures_of(events: Iterable[EventRow], broker_id: int) -> list[Failure]:
 
 
 def changed_at(new: LeaderEpoch | None) -> int:
-    """When a leadership was decided, or first shown; far in the future for none."""
+    """Return when a leadership was decided or first shown, microseconds. Far in the future for None."""
     if new is None:
         return NEVER_US
     return new.elected.time_us if new.elected is not None else new.begun_us()
 
 
 def detection(events: Sequence[EventRow], old: LeaderEpoch, begun_us: int, new: LeaderEpoch | None) -> Failure | None:
-    """Return the first line of the failure that ended a leadership, before `new` (which may have no leader).
+    """Return the first line of the failure that ended a leadership. None if no line shows such a failure.
 
-    `begun_us`: since when the broker has led. That may be some epochs ago: as a controller takes a dead follower out of
-    the ISR, the leader stays and its epoch grows.
+    The last failure before `new` counts. One failure may have several lines: the change of the live brokers and the
+    callback of `processBrokerChange`, or repeated requests of a controlled shutdown. The first line counts, unless the
+    broker came back in between.
 
-    The last failure in time counts. It has several lines: the change of the live brokers and the callback of
-    `processBrokerChange`, or repeated requests of a controlled shutdown; the first of them counts, as far as the broker
-    did not come back in between.
+    Args:
+        old: the leadership that ended.
+        begun_us: since when the broker led, microseconds. This may be several epochs earlier: if a dead follower is
+            removed from the ISR, the leader stays and the leader epoch grows.
+        new: the next leadership, which may have no leader. None if there is none.
     """
     assert old.leader is not None
     until = changed_at(new)
@@ -179,8 +182,9 @@ def _new_controller(events: Iterable[EventRow], begun_us: int, elected: Moment |
 def reason_of(
     old: LeaderEpoch, between: Sequence[LeaderEpoch], new: LeaderEpoch | None, failure: Failure | None
 ) -> str:
-    """Return why a leadership ended. A leader that stays in the ISR was moved; one that is no replica any more was
-    reassigned away.
+    """Return why a leadership ended.
+
+    A leader that stays in the ISR was moved. A leader that ceased to be a replica was reassigned.
     """
     if new is not None and not between and new.leader != old.leader:
         if new.replicas is not None and old.leader not in new.replicas:
@@ -191,7 +195,7 @@ def reason_of(
 
 
 def strategy_of(new: LeaderEpoch | None, reason: str, unclean: bool) -> str | None:
-    """Return how the new leader was chosen; None where no line shows it."""
+    """Return how the new leader was chosen. None if no line shows it."""
     if new is None:
         return None
     if unclean:
@@ -202,11 +206,11 @@ def strategy_of(new: LeaderEpoch | None, reason: str, unclean: bool) -> str | No
 
 
 def is_unclean(before: Sequence[LeaderEpoch], new: LeaderEpoch, events: Iterable[EventRow]) -> bool:
-    """Return whether the election was unclean: the leader was not in the last known ISR, or a line or record says so.
+    """Return True if the election was unclean: the leader was not in the last known ISR, or a line or record shows it.
 
-    Nobody is elected uncleanly who takes over from a leader: ZooKeeper's controller looks beyond the ISR only for a
-    partition that was offline (``PartitionStateMachine``, `OfflinePartitionLeaderElectionStrategy`). A record of the
-    metadata log tells more: whether the new leader recovers (KIP-704), or was eligible (KIP-966).
+    An election that takes over from a live leader is never unclean. ZooKeeper's controller elects from outside the ISR
+    only if the partition was offline (``PartitionStateMachine``, `OfflinePartitionLeaderElectionStrategy`). A record of
+    the metadata log also shows whether the new leader recovers (KIP-704) or was eligible (KIP-966).
     """
     if new.recovering:
         return True
@@ -228,7 +232,7 @@ def is_unclean(before: Sequence[LeaderEpoch], new: LeaderEpoch, events: Iterable
 def offline_moments(
     states: Iterable[StateRow], between: Sequence[LeaderEpoch], after_us: int, until_us: int
 ) -> list[Moment]:
-    """Return lines by which a controller says that the partition has no leader, or that it found none for it."""
+    """Return lines of controllers which show that the partition has no leader, or that no leader was found."""
     moments = [leadership.elected or leadership.shown for leadership in between if leadership.leader == NO_LEADER]
     for row in states:
         gone = row.to_state == OFFLINE and row.succeeded
@@ -239,7 +243,7 @@ def offline_moments(
 
 
 def refused_moments(states: Iterable[StateRow], after_us: int) -> list[Moment]:
-    """Return moments at which the controller wanted to move a leadership and found no candidate."""
+    """Return moments at which the controller tried to move a leadership and found no candidate."""
     return sorted(
         make_moment(row)
         for row in states
@@ -248,14 +252,14 @@ def refused_moments(states: Iterable[StateRow], after_us: int) -> list[Moment]:
 
 
 def topic_deleted_us(states: Iterable[StateRow], events: Iterable[EventRow], after_us: int) -> int:
-    """When the topic was deleted after that; far in the future if it was not."""
+    """Return when the topic was deleted after `after_us`, microseconds. Far in the future if it was not deleted."""
     times = [row.time_us for row in events if row.event == "topic_deleted"]
     times += [row.time_us for row in states if row.to_state == NON_EXISTENT and row.succeeded]
     return min((time_us for time_us in times if time_us > after_us), default=NEVER_US)
 
 
 def stepped_down(old: LeaderEpoch, later: Iterable[LeaderEpoch], events: Iterable[EventRow]) -> Moment | None:
-    """Return the old leader's own first line of a later epoch; None if it was restarted before that line."""
+    """Return the old leader's first own line of a later epoch. None if the broker restarted before that line."""
     assert old.leader is not None
     moments = [leadership.heard[old.leader] for leadership in later if old.leader in leadership.heard]
     if not moments:
@@ -266,7 +270,7 @@ def stepped_down(old: LeaderEpoch, later: Iterable[LeaderEpoch], events: Iterabl
 
 
 def returns(events: Iterable[EventRow], after_us: int, until_us: int) -> bool:
-    """Return whether a broker came back, so that an offline partition gets a leader again."""
+    """Return True if a broker came back, so that an offline partition gets a leader again."""
     back = ("broker_registered", "broker_unfenced", "config_changed")
     return any(row.event in back and after_us < row.time_us <= until_us for row in events)
 
@@ -278,8 +282,8 @@ NOT_OBSERVED: Final = "not_observed"
 UNFINISHED: Final = "unfinished"
 
 
-#: Instants whose distance is told, and whether only on one clock. There it is none if it is negative: a metadata record
-#: bears the time at which its batch was begun.
+#: Pairs of instants, and whether both must be on one clock. Then a negative distance is null: a metadata record
+#: has the time at which its batch began.
 _SPANS: Final = {
     "detected_to_elected": True,
     "elected_to_sent": True,
@@ -292,9 +296,9 @@ _SPANS: Final = {
 
 
 class FailoverRow(NamedTuple):
-    """A row of gold `failovers`, whose instants are times and clocks there; a clock is a broker's id.
+    """A row of gold `failovers`. A time there has a clock, which is a broker's id.
 
-    Received, taken up and serving are on the new leader's clock, sent on the one that elected.
+    `received`, `taken_up` and `serving` are on the new leader's clock, `sent` on the clock of the electing controller.
     """
 
     reason: str
@@ -316,7 +320,7 @@ class FailoverRow(NamedTuple):
     approximate: bool
 
     def spans_us(self) -> dict[str, int | None]:
-        """Return how long it took from one instant to another, by column of gold without its unit."""
+        """Return the durations between two instants, microseconds, by gold column without its unit."""
         spans = {}
         for name, one_clock in _SPANS.items():
             begin, end = name.split("_to_")
@@ -337,13 +341,14 @@ def failovers(
     events: Sequence[EventRow] = (),
     serving: Mapping[tuple[int, int], int] | None = None,
 ) -> list[FailoverRow]:
-    """Return handovers of one partition.
+    """Return the handovers of leadership of one partition.
 
     Args:
+        history: leader epochs of the partition.
         states: `silver.partition_states` of the partition.
-        events: `silver.controller_events` of the cluster: failures and returns of brokers, elections of controllers;
-            those that name a partition or a topic, of this one only. And starts of brokers, of their lifecycles.
-        serving: when a leader answered its first produce or fetch of the partition, by (broker, leader epoch).
+        events: `silver.controller_events` of the cluster: failures and returns of brokers, elections of controllers,
+            and events of this partition or topic. Starts of brokers, from their lifecycles, are included.
+        serving: time at which a leader answered its first produce or fetch of the partition, by (broker, leader epoch).
     """
     chain = [leadership for leadership in history.epochs if leadership.leader is not None]
     result: list[FailoverRow] = []
@@ -365,10 +370,10 @@ def failovers(
 
 
 def _ended_with_topic(failure: Failure | None, deleted_us: int) -> bool:
-    """Return whether a leadership without a successor ended because its topic was deleted.
+    """Return True if a leadership without a successor ended because its topic was deleted.
 
-    A ZooKeeper controller moves the partitions of a topic that it deletes to OfflinePartition and takes the replicas
-    out of the ISR, the leader last: that its own election came some time before is no cause.
+    A ZooKeeper controller moves partitions of a deleted topic to OfflinePartition and removes their replicas from the
+    ISR, the leader last. An election some time before does not count as the cause.
     """
     if failure is None or failure.reason == NEW_CONTROLLER:
         return deleted_us < NEVER_US
@@ -384,8 +389,9 @@ class _Change(NamedTuple):
     superseded: bool
 
     def happened(self, states: Sequence[StateRow], failure: Failure | None) -> bool:
-        """Return whether a handover happened. The same leader in a new epoch is none, unless the partition was offline
-        in between.
+        """Return True if a handover happened.
+
+        The same leader in a new epoch is a handover only if the partition was offline in between.
         """
         if self.new is None:
             return failure is not None or bool(self.between)

@@ -25,7 +25,7 @@ _DELETES_US: Final = 10_000_000
 
 
 class IsrAbsence(NamedTuple):
-    """A row of gold `isr_absences`; the shell adds the partition. A clock is a broker's id."""
+    """A row of gold `isr_absences`, without the partition, which the caller adds. A clock is a broker's id."""
 
     replica_id: int
     leader: int  #: leader of the state without the replica; -1 for none
@@ -42,7 +42,7 @@ class IsrAbsence(NamedTuple):
 
 
 def isr_absences(timeline: Sequence[PartitionSpan]) -> list[IsrAbsence]:
-    """Return the absences of one partition, in the order of time."""
+    """Return the absences of replicas from the ISR of one partition, in time order."""
     lives = groupby(timeline, key=lambda span: span.incarnation)
     loggers = {span.begin_clock for span in timeline}
     absences = [absence for _, spans in lives for absence in _of_incarnation(_own_epochs(spans), loggers)]
@@ -61,7 +61,7 @@ def _own_epochs(spans: Iterable[PartitionSpan]) -> list[PartitionSpan]:
 
 
 def _of_incarnation(spans: Sequence[PartitionSpan], loggers: Collection[int]) -> list[IsrAbsence]:
-    """Return the absences of one life of a topic.
+    """Return the absences within one incarnation of a topic.
 
     Args:
         loggers: brokers with lines about the partition.
@@ -149,9 +149,9 @@ def _is_next(before: PartitionSpan, now: PartitionSpan, loggers: Collection[int]
 
 
 def _held_until_us(before: PartitionSpan, now: PartitionSpan, loggers: Collection[int]) -> int:
-    """Return the last instant at which the state before another one certainly held.
+    """Return the last time at which the earlier of two states certainly held, microseconds.
 
-    The leader logs a change as its answer comes, and an election as it begins to lead.
+    A leader logs a change when the answer arrives, and an election when its leadership begins.
     """
     is_prompt = now.made_by == BY_LEADER or now.begin_clock == now.leader
     if is_prompt and _is_next(before, now, loggers):
@@ -160,6 +160,6 @@ def _held_until_us(before: PartitionSpan, now: PartitionSpan, loggers: Collectio
 
 
 def _is_deleted_live(absence: IsrAbsence, now: PartitionSpan) -> bool:
-    """Return True if a controller took a replica out that lives, and had its log deleted."""
+    """Return True if a controller removed a live replica and had its log deleted."""
     is_prompt = now.begin_by_us - absence.left_time_us <= _DELETES_US
     return absence.made_by == BY_CONTROLLER and now.deleted_replica is not None and is_prompt

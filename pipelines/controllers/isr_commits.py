@@ -23,10 +23,10 @@ CommitsUnseen = Callable[[int, int], bool]
 def unseen_commits(
     history: PartitionHistory, changes: Iterable[LeadershipRow], commits_unseen: CommitsUnseen
 ) -> list[LeadershipRow]:
-    """Return proposals that were committed without a line, with their partition epochs where states show those.
+    """Return proposals that were committed without a line, with partition epochs if states show them.
 
     Args:
-        changes: `silver.isr_changes` of the partition, proposals and refusals among them.
+        changes: `silver.isr_changes` of the partition, including proposals and refusals.
     """
     states = [state for shown in history.states.values() for state in shown]
     others_us = sorted({state.time_us for state in states} | {epoch.begun_us() for epoch in history.epochs})
@@ -53,11 +53,11 @@ def unseen_commits(
 
 
 def committed_proposals(changes: Sequence[LeadershipRow], commits: Sequence[LeadershipRow]) -> list[LeadershipRow]:
-    """Return proposals that were committed: the state that they change held until then.
+    """Return the proposals that were committed. The state before a proposal held until it was committed.
 
     Args:
         changes: `silver.isr_changes` of the partition.
-        commits: of `unseen_commits`.
+        commits: result of `unseen_commits`.
     """
     seen = [
         row
@@ -81,7 +81,9 @@ def _is_denied(row: LeadershipRow, after: LeadershipRow | None, others_us: Seque
     """Return True if the leader's next line shows that its proposal was not committed.
 
     Args:
-        others_us: instants of elections and states, ascending. Between two proposals they explain another set.
+        row: the proposal.
+        after: the leader's next line. None if there is none.
+        others_us: times of elections and states, ascending, microseconds. One between both lines explains another ISR.
     """
     if after is None:
         return False

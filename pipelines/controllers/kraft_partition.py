@@ -1,15 +1,15 @@
 """A partition's state in KRaft (`org.apache.kafka.metadata.PartitionRegistration`): legal states and legal steps.
 
-`PartitionRegistration.merge` makes the partition epoch one larger with every change, and the leader epoch one larger
-with every change of the leader (and with some that keep it); nothing makes either smaller as long as the topic has the
-same id. So whatever stood between two states of one topic id: the one with the larger partition epoch has no smaller
-leader epoch, and grew by no more leader epochs than partition epochs; a leader epoch has one leader; a partition epoch
-has one state. None of this needs a clock.
+`PartitionRegistration.merge` increments the partition epoch with every change, and the leader epoch with every change
+of the leader (and with some that keep the leader). Neither epoch falls while the topic id stays the same. Of two states
+of one topic id, the state with the larger partition epoch thus has no smaller leader epoch. Its leader epoch grew by at
+most the growth of the partition epoch. A leader epoch has one leader, and a partition epoch has one state. None of this
+needs a clock.
 
-Only *committed* states can contradict each other: an active controller that was deposed has logged decisions that never
-were. Brokers apply what is committed, so their lines count; lines of controllers (role ``controller``) do not, as each
-of them replays records before they are committed, and all of them again after a start. One node's copy of the metadata
-log is one history, whether it is committed or not.
+Only *committed* states can contradict each other, since a deposed active controller has logged decisions that were
+never committed. Brokers apply only committed states, so their lines count. Lines of controllers (role ``controller``)
+do not count: a controller replays records before they are committed, and all records after a start. One node's copy of
+the metadata log is one history, committed or not.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ def _case(message: str, *rows: RecordRow | LeadershipRow) -> Case:
 
 
 def illegal_state(row: RecordRow | LeadershipRow, version: str | None) -> Case | None:
-    """Return what is illegal in one state: a leader outside the ISR, an ISR outside the replicas, an empty ISR."""
+    """Return the illegality of one state. None if it is legal.
+
+    A leader outside the ISR, an ISR outside the replicas and an empty ISR are illegal.
+    """
     if row.isr is None:
         return None
     if row.leader is not None and row.leader >= 0 and row.leader not in row.isr:
@@ -63,7 +66,7 @@ def illegal_state(row: RecordRow | LeadershipRow, version: str | None) -> Case |
 
 
 def illegal_states(rows: Iterable[RecordRow | LeadershipRow], version: str | None) -> tuple[Case, ...]:
-    """Of KRaft's records and lines: each illegal state once."""
+    """Return each illegal state in KRaft records and lines once."""
     first: dict[tuple[object, ...], Case] = {}
     for row in rows:
         case = illegal_state(row, version)
@@ -80,7 +83,11 @@ def _seen(row: RecordRow | LeadershipRow) -> _Seen | None:
 
 
 def contradiction(state: _Seen, other: _Seen) -> Case | None:
-    """Return how two states of one topic id contradict each other; `state` has no larger epoch than `other`."""
+    """Return the contradiction of two states of one topic id. None if there is none.
+
+    Args:
+        state: its epoch is not larger than the epoch of `other`.
+    """
     rows = (state.row, other.row)
     if (
         state.leader_epoch == other.leader_epoch
@@ -117,7 +124,10 @@ def applied_states(rows: Iterable[LeadershipRow], records: Iterable[RecordRow] =
 
 
 def _contradictions(states: list[_Seen]) -> Iterable[Case]:
-    """By neighbours in partition epochs, and by what was first said of each epoch: that finds one of each kind."""
+    """Yield contradictions between states, at least one of each kind.
+
+    Only neighbours by partition epoch, and the first state of each epoch, are compared.
+    """
     states.sort(key=lambda state: (state.partition_epoch, state.leader_epoch, state.row.time_us))
     leaders: dict[int, _Seen] = {}
     isrs: dict[int, _Seen] = {}
@@ -140,7 +150,7 @@ def _name(leader: int) -> str:
 
 
 def _step(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
-    """Return what is wrong with a later record of the same copy of the log, and how it relates to the record before."""
+    """Return the error in a record, if any, and its relation to the record before it in the same copy of the log."""
     earlier, other = _seen(before), _seen(row)
     assert earlier is not None
     assert other is not None
@@ -159,11 +169,11 @@ def _step(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
 
 
 def _election(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
-    """Return what is illegal in one election: the leader comes from the ISR or the ELR, or the election is marked
-    unclean (KIP-704).
+    """Return the error in one election, if any, and the kind of the election.
 
+    A legal leader is in the ISR or the ELR, or the election is marked unclean (KIP-704).
     `PartitionChangeBuilder.electLeader` takes the *target* ISR, which a reassignment or a leader's AlterPartition may
-    have changed in the same record: only an ISR of the new leader alone shows an unclean election.
+    have changed in the same record. So only an ISR that contains just the new leader shows an unclean election.
     """
     if row.leader in (before.leader, NO_LEADER):
         return None, "allowed"
@@ -183,7 +193,7 @@ def _election(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
 
 
 def replay_records(rows: Iterable[RecordRow], version: str | None = None) -> ReplayedStates:
-    """Return transitions of one partition in one node's copy of `__cluster_metadata`, and what is illegal in them."""
+    """Return the transitions of one partition in one node's copy of `__cluster_metadata`, and the illegal ones."""
     ordered = sorted(rows, key=lambda row: (row.offset, row.ref))
     cases: list[Case] = list(illegal_states(ordered, version))
     transitions: list[Transition] = []
@@ -210,8 +220,9 @@ def _transition(row: RecordRow | LeadershipRow, leader: int, before: int | None,
 
 
 def replay_applied(rows: Sequence[LeadershipRow]) -> ReplayedStates:
-    """Return transitions from what brokers applied, where no record is at hand: each partition epoch once, as first
-    seen.
+    """Return the transitions that brokers applied, for partitions without records.
+
+    Each partition epoch counts once, when it was first seen.
     """
     first: dict[tuple[str, int], LeadershipRow] = {}
     for row in sorted(rows, key=lambda row: (row.time_us, row.ref)):

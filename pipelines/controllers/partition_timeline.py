@@ -53,7 +53,7 @@ REASSIGNMENT_BEGAN: Final = "reassignment_began"
 REASSIGNMENT_ENDED: Final = "reassignment_ended"
 REPLICA_DELETED: Final = "replica_deleted"
 NEW_EPOCH: Final = "new_epoch"
-#: Columns that tell two states apart.
+#: Columns that distinguish two states.
 _DISTINCT: Final = ("state", "leader", "leader_epoch", "isr", "replicas", "adding", "removing", "deleted_replica")
 
 
@@ -62,7 +62,7 @@ _GONE: Final = {"state": DELETED, "leader": None, "isr": None}
 
 
 class PartitionSpan(NamedTuple):
-    """A row of gold `partition_timeline`; the shell adds the partition. A clock is a broker's id."""
+    """A row of gold `partition_timeline`, without the partition, which the caller adds. A clock is a broker's id."""
 
     incarnation: int  #: of the topic, counted from 0 as the logs show them
     state: str  #: `LED`, `LEADERLESS`, `DELETED`, `UNKNOWN`
@@ -116,15 +116,15 @@ def partition_timeline(
     commits: Sequence[LeadershipRow] = (),
     deleted: Iterable[EventRow] = (),
 ) -> list[PartitionSpan]:
-    """Return the states of one partition in their order.
+    """Return the states of one partition in order.
 
     Args:
-        history: with the commits of `unseen_commits` that have a partition epoch.
+        history: leader epochs, including the commits of `unseen_commits` that have a partition epoch.
         rows: `silver.leader_and_isr` of the partition.
-        states: `silver.partition_states` of the partition; only ZooKeeper controllers have them.
+        states: `silver.partition_states` of the partition. Only ZooKeeper controllers log them.
         changes: `silver.isr_changes` of the partition.
-        commits: of `unseen_commits`.
-        deleted: lines that show the topic deleted.
+        commits: result of `unseen_commits`.
+        deleted: lines that show the deletion of the topic.
     """
     proposals = committed_proposals(changes, commits)
     led = {(epoch.incarnation, epoch.leader_epoch) for epoch in history.epochs if epoch.leader is not None}
@@ -272,8 +272,8 @@ class _Walk:
     def _take_of_leader(self, shown: _Shown) -> bool:
         """Return True if a leader's own line without a partition epoch shows a new state.
 
-        The line of a broker that another one has replaced shows none. The in-sync set that a proposal changes has been
-        that of its leader since the leader began.
+        A line of a broker that was replaced as leader shows no new state. A proposal also shows the ISR before it,
+        which held since the leadership began.
         """
         now = self._now if self._now is not None and self._now.incarnation == self._life else None
         if now is None or now.state == UNKNOWN:

@@ -87,8 +87,9 @@ def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) ->
     """Replay a partition.
 
     Args:
+        facts: facts about its cluster.
         key: cluster, topic, partition.
-        rows: of the partition; what is of the whole cluster is in the facts.
+        rows: rows of the partition.
     """
     cluster_id, topic, _ = key
     states, replicas, leadership = (once(rows[kind]) for kind in (PARTITION_STATE, REPLICA_STATE, LEADERSHIP))
@@ -143,7 +144,7 @@ def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) ->
 
 
 def of_registrations(facts: ClusterFacts, cluster_id: str) -> JudgedPartition:
-    """Return steps of a cluster's registrations: from one copy of decoded records, else from all lines."""
+    """Return steps of a cluster's registrations, from one copy of decoded records. Without records, use all lines."""
     records = facts.registrations.get(cluster_id, [])
     rows = records or registrations(facts.events.get(cluster_id, []))
     replayed = replay_registrations(rows)
@@ -177,7 +178,7 @@ def _replayed(
     copies: dict[int, list[RecordRow]],
     records: Sequence[RecordRow],
 ) -> tuple[list[Transition], list[Case], int]:
-    """Return transitions in order of each machine, illegal ones, and the number of rows checked."""
+    """Return transitions in the order of each machine, the illegal transitions, and the number of rows checked."""
     version = facts.version(cluster_id)
     replays = [
         replay_states(PARTITION, PARTITION_TABLE, states),
@@ -203,7 +204,7 @@ def _replayed(
 
 
 def _exact(facts: ClusterFacts, cluster_id: str, rows: Iterable[LeadershipRow]) -> list[LeadershipRow]:
-    """Return rows with a topic id or with times finer than seconds: a second may hold two lives of a topic."""
+    """Return rows with a topic id or times finer than seconds. A second may contain two incarnations of a topic."""
     coarse = facts.contexts.coarse
 
     def is_exact(row: LeadershipRow) -> bool:
@@ -231,7 +232,7 @@ def _refused(answered: Iterable[AnsweredRequests]) -> dict[int, int]:
 
 
 def _plausible(failover: FailoverRow) -> FailoverRow:
-    """Return a failover without an answer from before the new epoch, which is of an earlier incarnation.
+    """Return a failover without an answer that precedes the new epoch. Such an answer is from an earlier incarnation.
 
     Lines of handovers may be off by a tick.
     """
@@ -245,10 +246,10 @@ def _plausible(failover: FailoverRow) -> FailoverRow:
 
 
 def case_rows(cases: Iterable[Case], place: tuple[str, str | None, int | None]) -> list[dict[str, Any]]:
-    """Return cases as rows (`pipelines.rules.cases`), each once.
+    """Return distinct cases as rows (`pipelines.rules.cases`).
 
     Args:
-        place: cluster, topic and partition; no topic where it is about a broker.
+        place: cluster, topic and partition. The topic is None for cases about a broker.
     """
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for case in cases:
@@ -262,10 +263,10 @@ def _place(key: tuple[str, str, int]) -> dict[str, Any]:
 
 
 def transition_rows(key: tuple[str, str, int], transitions: Iterable[Transition]) -> list[dict[str, Any]]:
-    """Return rows of gold `controller_transitions` of one partition, numbered by machine.
+    """Return rows of gold `controller_transitions` for one partition, numbered by machine.
 
     Args:
-        key: cluster, topic, partition; `OF_CLUSTER` where they are about brokers' registrations.
+        key: cluster, topic, partition. `OF_CLUSTER` for transitions of brokers' registrations.
     """
     counts: dict[str, int] = defaultdict(int)
     rows = []
@@ -287,7 +288,10 @@ def _failover(sequence: int, failover: FailoverRow) -> dict[str, Any]:
 
 
 def _commits_unseen(facts: ClusterFacts, cluster_id: str, broker_id: int, time_us: int) -> bool:
-    """Return True if a broker commits ISRs without a line. An unknown release is like that of all other brokers."""
+    """Return True if a broker commits ISRs without logging it.
+
+    If the release of the broker is unknown, all releases of the cluster must do so.
+    """
     version = find_value(facts.contexts.eras.get((cluster_id, broker_id), ()), time_us)
     of_others = (era for (cluster, _), eras in facts.contexts.eras.items() if cluster == cluster_id for _, era in eras)
     versions = {version} if version is not None else {*of_others}

@@ -1,8 +1,8 @@
-"""Rows of the controllers' fold, by source table. Pure.
+"""Rows for the controllers' replay, by source table. Pure.
 
-A row has the columns of all kinds (`ROW_TYPES`), and is a named tuple of its kind (`KINDS`) once it is in its group:
-that of its partition. The group of a cluster (`OF_CLUSTER`) has no rows but `CLUSTER`. Answers of leaders (the first
-one, refused ones) are counted by the batch; the fold adds them up.
+A row has the columns of all kinds (`ROW_TYPES`). Within the group of its partition it becomes a named tuple of its kind
+(`KINDS`). The group of a cluster (`OF_CLUSTER`) has only rows of kind `CLUSTER`. Answers of leaders (first answers and
+refusals) are counted per batch; the replay adds the counts.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ ANSWERED: Final = "answered"
 
 
 class AnsweredRequests(NamedTuple):
-    """Answers of a leader to produces or fetches of a partition, by leader epoch and error.
+    """A leader's answers to produces or fetches of a partition, by leader epoch and error.
 
-    `second` is that of the answers, and null where it does not matter: of those without error the first one counts.
+    `second` is the second of the answers. Null for answers without error, as only the first counts.
     """
 
     time_us: Long
@@ -91,17 +91,17 @@ KINDS: Final[Mapping[str, type[Row]]] = {
     CLUSTER: EventRow,
     ANSWERED: AnsweredRequests,
 }
-#: Columns of all kinds, with their types in Spark; a kind has those of its row's names.
+#: Columns of all kinds, with their types in Spark. Rows of a kind use only the columns of its tuple.
 ROW_TYPES: Final[Mapping[str, str]] = {
     name: type_ for row in dict.fromkeys(KINDS.values()) for name, type_ in map_spark_types(row).items()
 }
-#: Columns of the key, before those of a row.
+#: Key columns. They precede the columns of a row.
 KEY: Final = ("cluster_id", "key_topic", "key_partition")
 #: Topic and partition of a cluster's own group.
 OF_CLUSTER: Final = ("", -1)
 SHAPE: Final = dict(zip(KEY, ("string", "string", "int"), strict=True)) | {"kind": "string", **ROW_TYPES}
 _SCHEMA: Final = arrow_schema(SHAPE)
-#: Values of a row behind its instant, broker and place, out of those of `ROW_TYPES`.
+#: Function that takes the values after instant, broker and place from values of `ROW_TYPES`, by kind.
 _REST: Final = {kind: itemgetter(*map(list(ROW_TYPES).index, row._fields[3:])) for kind, row in KINDS.items()}
 
 #: Roles of rows of `silver.isr_changes`: up to 2.3 no line shows what came of what a leader asked for.
@@ -120,9 +120,9 @@ def rows_of(columns: Columns) -> Iterable[tuple[str, Row]]:
 
 
 def once(rows: Iterable[_AnyRow]) -> list[_AnyRow]:
-    """Return rows in order of time, each line once if files overlap.
+    """Return rows in time order, with duplicates from overlapping files removed.
 
-    A line may well be logged twice in one millisecond: of equal lines there are as many as in the file that has most.
+    A line may be logged twice in one millisecond. Equal lines are kept as often as in the file that has most of them.
     """
     alike: dict[_AnyRow, dict[str, list[_AnyRow]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
@@ -158,11 +158,11 @@ def events(rows: pa.RecordBatch) -> Batches:
 
 
 def records(rows: pa.RecordBatch, active: Numbered, snapshots: Numbered) -> Batches:
-    """Yield rows of `silver.metadata_records` about partitions: the state after each; snapshots are committed.
+    """Yield rows of `silver.metadata_records` about partitions, with the state after each record.
 
     Args:
-        active: the active controller by (cluster, its epoch).
-        snapshots: the last offset that a node's newest snapshot covers, by (cluster, node).
+        active: the active controller by (cluster, controller epoch).
+        snapshots: last offset in a node's newest snapshot, by (cluster, node). Records up to there are committed.
     """
     none = pa.scalar([], pa.list_(pa.int32()))
     yield _in_partition(
@@ -204,10 +204,10 @@ def produced(rows: pa.RecordBatch) -> Batches:
 
 
 def _encoded(rows: pa.RecordBatch, kind: str, **values: Any) -> pa.RecordBatch:
-    """Return rows of a kind, in the group of their partition.
+    """Return rows of a kind, keyed by their partition.
 
     Args:
-        values: in place of columns of the same name.
+        values: columns that replace the columns of the same name.
     """
     names = {*map_spark_types(KINDS[kind])} & {*rows.schema.names}
     given = {name: rows.column(name) for name in names} | values
@@ -221,17 +221,18 @@ def _in_partition(encoded: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _numbered(values: Numbered, rows: pa.RecordBatch, name: str) -> pa.Array:
-    """Return the value for a row's cluster and a column; null without one."""
+    """Return the value for each row's (cluster, `name`). Null for a missing key."""
     keys = zip(rows.column("cluster_id").to_pylist(), rows.column(name).to_pylist(), strict=True)
     return pa.array(map(values.get, keys), pa.int64())
 
 
 def _answered(rows: pa.RecordBatch, place: str, error_code: str) -> pa.RecordBatch:
-    """Return the first answer and the number of answers, by leader epoch and error; refused produces by second.
+    """Return the first answer and the number of answers, by leader epoch and error. Refused produces are counted by
+    second.
 
     Args:
-        place: what the names of topic, partition and leader epoch begin with.
-        error_code: column of it.
+        place: prefix of the columns of topic, partition and leader epoch.
+        error_code: column of the error code.
     """
     time_us, code = micros(rows.column("completed_time")), rows.column(error_code)
     by = {

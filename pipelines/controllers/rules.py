@@ -17,19 +17,21 @@ class ControllerRules(Versioned):
 
     @property
     def offline_replica_may_be_ineligible(self) -> bool:
-        """Return whether a replica on a dead broker goes from offline straight to ineligible for deletion.
+        """Return True if a replica on a dead broker may change from offline straight to ineligible for deletion.
 
-        `ReplicaStateMachine`: up to 2.2 only out of ReplicaDeletionStarted, since 2.3.0 out of OfflineReplica too.
+        `ReplicaStateMachine`: up to 2.2 only from ReplicaDeletionStarted, since 2.3.0 from OfflineReplica too.
         """
         return self.version >= (2, 3, 0)
 
     @property
     def isr_may_be_empty(self) -> bool:
-        """Return whether eligible leader replicas replace an ISR (KIP-966, in the metadata since 3.7)."""
+        """Return True if eligible leader replicas may replace an ISR (KIP-966, in the metadata since 3.7)."""
         return self.version >= (3, 7, 0)
 
 
 def controller_rules(version: str | None) -> ControllerRules:
-    """Return rules of a version as logged: of its last possible patch release, or of the newest one if unknown."""
+    """Return the rules of a logged version, as of its last possible patch release. Unknown versions get the newest
+    rules.
+    """
     release = release_of(version)
     return ControllerRules(release.newest if release is not None else _NEWEST)

@@ -1,9 +1,9 @@
 """The controllers' replay on Spark: silver becomes ``gold.controller_transitions``, ``partition_timeline``,
 ``failovers``, ``availability`` and ``isr_absences``, and the cases of the rules about controllers.
 
-One pass over tables as small as metadata is, grouped by partition; what comes from the traffic (when a leader first
-answered, what it refused) is counted first, a few rows per leader epoch. What is of a whole cluster (brokers that
-failed, fences, registrations, the active controllers) is in the premises and told to every partition.
+It reads tables of metadata once, grouped by partition. Figures from the traffic (first answers of leaders, refusals)
+are aggregated first, to a few rows per leader epoch. Facts about a whole cluster (failed brokers, fences,
+registrations, active controllers) are in the premises and sent to every worker.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _WHOLE = ("topic", "partition", "topic_id", "leader", "leader_epoch", "partition
 
 
 def replay_of_controllers(lake: Lake, premises: Premises, folder: Staging, stamp: str) -> Beside:
-    """Return the step that gives the tables of `schemas.controllers`, and to the rules what controllers judged and
-    found.
+    """Return the step that writes the tables of `schemas.controllers`, and passes cases to the rules.
 
-    Needs ``gold.delayed_operations`` of the same audit, where there is any, for the instants at which leaders answered.
+    It needs ``gold.delayed_operations`` of the same audit, if the table exists, for the times at which leaders
+    answered.
     """
 
     def commit(made: Staged) -> None:
@@ -51,7 +51,7 @@ def replay_of_controllers(lake: Lake, premises: Premises, folder: Staging, stamp
 
 
 def _readings(premises: Premises) -> list[Reading]:
-    """Return readings that give the rows of all groups."""
+    """Return the readings that yield the rows of all groups."""
     here = pc.field("broker_id").is_valid()
     changes = pc.field("change").isin(list(r.CHANGES))
     active, snapshots = active_controllers(premises), premises.snapshots
@@ -95,7 +95,7 @@ def _readings(premises: Premises) -> list[Reading]:
 
 
 def _reading(spec: TableSpec, kind: str, rows_of: RowsOf, *more: str, where: pc.Expression | None = None) -> Reading:
-    """Of the columns that rows of a kind have, and of some more, those that a table has."""
+    """Return the reading of a table for rows of a kind. It has the kind's columns that the table has, and `more`."""
     names = {"cluster_id", "time", *map_spark_types(r.KINDS[kind]), *more}
     columns = tuple(name for name in spec.column_names if name in names)
     return Reading(spec, columns, partial(r.with_cluster, rows_of=rows_of), where)

@@ -11,7 +11,7 @@ from highwater.pipelines.rules.rule import Ref as Evidence
 
 
 class Transition(NamedTuple):
-    """A row of gold `controller_transitions`; the shell adds the partition."""
+    """A row of gold `controller_transitions`, without the partition, which the caller adds."""
 
     machine: str
     controller: int
@@ -47,8 +47,10 @@ def broken(
     brokers: Sequence[int],
     leader_epoch: int | None = None,
 ) -> Case:
-    """Return a broken promise, with the rows whose lines prove it. Its message begins in lower case, without a full
-    stop.
+    """Return the case of a broken promise, with the rows whose lines prove it.
+
+    Args:
+        message: sentence in lower case, without a full stop.
     """
     evidence = (Evidence(row.time_us, row.broker_id, *row.ref[:2], None, None, row.ref.file_id) for row in rows)
     return Case(
@@ -63,10 +65,10 @@ def broken(
 
 
 def illegal(message: str, *rows: PartitionRow, about: PartitionRow | None = None) -> Case:
-    """Return the illegal transition that rows of a partition show together.
+    """Return the case of an illegal transition that rows of a partition show together.
 
     Args:
-        about: the row that gives its leader epoch and instant; the last one by default.
+        about: the row that gives leader epoch and time. None: the last row.
     """
     last = rows[-1] if about is None else about
     brokers = [row.broker_id for row in rows]

@@ -1,15 +1,14 @@
 """Failures of a broker after which it still leads.
 
 "A controller sees a broker fail: every partition it led gets a leader from the ISR or is reported offline"
-(`KafkaController.onBrokerFailure`, `ReplicationControlManager.handleBrokerFenced`). Either way the leader epoch grows.
-So the promise is broken where somebody who keeps one order shows the same leader in the same epoch before the failure
-and after it was handled; whatever else happened in between, a broker that came back and was elected again leads a later
-epoch.
+(`KafkaController.onBrokerFailure`, `ReplicationControlManager.handleBrokerFenced`). Both increment the leader epoch. So
+the promise is broken if one node, in its own order, shows the same leader in the same epoch before the failure and
+after the handling of the failure. A broker that came back and was elected again has a later epoch.
 
-The order is that of offsets in one node's copy of the metadata log, where the partitions' records come before the
-fence; or that of a ZooKeeper controller's thread, which has handled a failure once it logs the next change of brokers.
-(Up to 1.0 a controlled shutdown is logged before the controller's lock is taken, so that line proves nothing.) The
-topic has to be the same incarnation: where no topic id says so, nothing is proven.
+The order is the order of offsets in one node's copy of the metadata log, where the partitions' records precede the
+fence; or the order of a ZooKeeper controller's thread, which has handled a failure once it logs the next change of
+brokers. (Up to 1.0 a controlled shutdown is logged before the controller's lock is taken, so that line proves nothing.)
+Both states must belong to the same incarnation of the topic: without a topic id nothing is proven.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _CHANGES: Final = frozenset(("brokers_changed", "broker_failed", "broker_registe
 
 
 class Handled(NamedTuple):
-    """A failure of a broker: seen at `begun`, and all its partitions dealt with by `done`, in the order of `by`."""
+    """A failure of a broker, seen at `begun`. All its partitions were handled by `done`, in the order of node `by`."""
 
     broker_id: int
     by: int
@@ -49,7 +48,7 @@ Sighting = tuple[int, _Row]
 
 
 def failures_handled(events: Iterable[EventRow]) -> list[Handled]:
-    """Of a ZooKeeper cluster's `silver.controller_events`."""
+    """Return the handled failures of a ZooKeeper cluster, from rows of `silver.controller_events`."""
     by_controller: dict[int, list[EventRow]] = defaultdict(list)
     for row in events:
         if row.event in _CHANGES:
@@ -68,7 +67,7 @@ def failures_handled(events: Iterable[EventRow]) -> list[Handled]:
 
 
 def fences_handled(rows: Iterable[RegistrationRow]) -> list[Handled]:
-    """Of decoded registration records: the fence comes last in what handleBrokerFenced writes."""
+    """Return the handled failures in registration records. The fence is the last record of handleBrokerFenced."""
     return [
         Handled(row.subject_broker_id, row.broker_id, row.offset, row.offset, row.time_us, (row,))
         for row in rows
@@ -77,8 +76,9 @@ def fences_handled(rows: Iterable[RegistrationRow]) -> list[Handled]:
 
 
 def controllers_sightings(rows: Iterable[LeadershipRow]) -> list[Sighting]:
-    """Return states that ZooKeeper controllers hold; the selectors' lines up to 1.0, without controller epoch, are
-    plans.
+    """Return the states that ZooKeeper controllers log, except lines without a controller epoch.
+
+    Up to 1.0, such lines of the leader selectors are plans.
     """
     decided = (row for row in rows if row.role == "controller" and row.controller_epoch is not None)
     return [
@@ -94,7 +94,7 @@ def records_sightings(rows: Iterable[RecordRow]) -> list[Sighting]:
 
 
 def unhandled_failures(handled: Iterable[Handled], sightings: Iterable[Sighting]) -> tuple[Case, ...]:
-    """Return leaderships that a failure of the leader should have ended and did not, once per epoch."""
+    """Return leaderships that outlasted a failure of their leader, once per epoch."""
     epochs: dict[tuple[int, str, int, int | None, int | None], list[Sighting]] = defaultdict(list)
     for order, row in sightings:
         epochs[row.broker_id, row.topic, row.partition, row.leader, row.leader_epoch].append((order, row))
@@ -115,7 +115,10 @@ def unhandled_failures(handled: Iterable[Handled], sightings: Iterable[Sighting]
 
 
 def _before_and_after(failure: Handled, seen: list[Sighting]) -> tuple[_Row, _Row] | None:
-    """Return rows of one topic id from before a failure and from after it was handled; empty if no row has an id."""
+    """Return two rows of one topic id: one before a failure, one after its handling. None if there are no such rows.
+
+    Rows without a topic id are paired only if no topic id matches.
+    """
     before: dict[str | None, _Row] = {}
     after: dict[str | None, _Row] = {}
     for order, row in sorted(seen, key=lambda sighting: sighting[0]):

@@ -1,7 +1,7 @@
 """One Spark worker's part of the controllers' replay, on plain Arrow data: rows by partition in, blobs out.
 
-A group is a partition; and for each cluster there is one group more (`OF_CLUSTER`), of its brokers' registrations. What
-the rules about controllers find goes where that of all rules does. No Spark session here.
+A group is a partition. One further group per cluster (`OF_CLUSTER`) is for its brokers' registrations. Findings of the
+rules about controllers are stored with the findings of all rules. No Spark session here.
 """
 
 from __future__ import annotations

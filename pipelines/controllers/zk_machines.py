@@ -1,12 +1,12 @@
 """The ZooKeeper controller's state machines (`PartitionStateMachine`, `ReplicaStateMachine`, 0.10.2 to 3.9).
 
 Both check a transition against the valid previous states of its target before they log it, up to 1.0 in
-handleStateChange, since 1.1 in doHandleStateChanges; one that they refuse is logged as failed. So a pair that is not in
-the table and was logged as done is illegal by itself. That the state before a line is not the state after the line
-before it only shows that lines are missing. A new controller sets all states anew from what ZooKeeper holds, and says
-nothing of it: its first line of a partition has nothing to be compared with. It takes every replica on a dead broker
-for ReplicaDeletionIneligible, topic deletion or not (`initializeReplicaState`): from there to OfflineReplica is an
-ordinary start.
+handleStateChange, since 1.1 in doHandleStateChanges. A refused transition is logged as failed. So a pair that is not in
+the table and was logged as done is illegal by itself. If the state before a line differs from the state after the line
+before it, lines are missing; this is not illegal. A new controller initializes all states from ZooKeeper without
+logging it, so its first line of a partition has nothing to be compared with. It sets every replica on a dead broker to
+ReplicaDeletionIneligible, with or without a topic deletion (`initializeReplicaState`). A transition from that state to
+OfflineReplica is an ordinary start.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from highwater.pipelines.rules.rule import Case
 Table = Mapping[str, frozenset[str]]
 
 PARTITION, REPLICA = "partition", "replica"
-#: `PartitionState.validPreviousStates`, the same in all of these versions.
+#: `PartitionState.validPreviousStates`, the same in every version from 0.10.2 to 3.9.
 PARTITION_TABLE: Final[Table] = {
     k.NEW: frozenset((k.NON_EXISTENT,)),
     k.ONLINE: frozenset((k.NEW, k.ONLINE, k.OFFLINE)),
@@ -54,7 +54,7 @@ _SINCE_2_3: Final[Table] = {**_TO_2_2, DELETION_INELIGIBLE: frozenset((OFFLINE, 
 
 
 def replica_table(version: str | None) -> Table:
-    """Return `ReplicaState.validPreviousStates` of a version; the wider table where the version is not known."""
+    """Return `ReplicaState.validPreviousStates` of a version. An unknown version gets the wider table."""
     return _SINCE_2_3 if controller_rules(version).offline_replica_may_be_ineligible else _TO_2_2
 
 

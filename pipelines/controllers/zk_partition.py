@@ -1,19 +1,19 @@
-"""What a ZooKeeper controller decides of a partition, and what two of its lines can contradict.
+"""A ZooKeeper controller's decisions about a partition, and possible contradictions between two of its lines.
 
-Leader, ISR and epochs of a partition are one znode, and each write makes its version (``zkVersion``) one larger; each
-election makes the leader epoch larger (`LeaderAndIsr.newLeaderAndIsr`). So one version never holds two states and one
-epoch never two leaders, whoever says it; and the elections of one controller never go back. Its thread handles one
-event at a time (`ControllerEventManager`; up to 1.0 its lock does the same), so the order of its lines in a file is the
-order of its decisions; no time is asked, since a clock may be set back.
+Leader, ISR and epochs of a partition are one znode. Each write increments its version (``zkVersion``), and each
+election increments the leader epoch (`LeaderAndIsr.newLeaderAndIsr`). So one version never has two states and one epoch
+never has two leaders, on any node. The epochs of one controller's elections never fall. Its thread handles one event at
+a time (`ControllerEventManager`; up to 1.0 its lock has the same effect), so the order of its lines in a file is the
+order of its decisions. Times are not used, since a clock may be set back.
 
-What it *sends* comes from its cache, and may well go back: as a reassignment begins, `updateLeaderEpoch` of older
-releases (2.1 shows it) writes and sends the next epoch and leaves the cache as it was, so that the requests that follow
-carry the state before it. So only lines of its state machine (1.1 and later, with epochs) are held against each other
-in order.
+Requests that the controller *sends* come from its cache, and may contain lower epochs. As a reassignment begins,
+`updateLeaderEpoch` of older releases (2.1 shows it) writes and sends the next epoch but does not update the cache. The
+requests that follow contain the previous state. So only lines of its state machine (1.1 and later, with epochs) are
+compared in order.
 
-A broker may log an older request after a newer one, as it works off what was sent to it while it stood still: only the
-controller's own lines are compared. Those of a deleted topic's next incarnation start again at 0, and before topic ids
-no line distinguishes it: there, only lines `ONE_INCARNATION_US` apart prove anything.
+A broker that froze may log an older request after a newer one. So only the controller's own lines are compared. The
+epochs of a deleted topic's next incarnation restart at 0. Before topic ids no line distinguishes incarnations: then
+only lines at most `ONE_INCARNATION_US` apart prove anything.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from highwater.pipelines.rules.rule import Case
 
 
 def same_incarnation(row: LeadershipRow, other: LeadershipRow) -> bool:
-    """Return True if two rows are certainly of the same incarnation of the topic."""
+    """Return True if two rows certainly belong to the same incarnation of the topic."""
     if row.topic_id is not None and other.topic_id is not None:
         return row.topic_id == other.topic_id
     return row.broker_id == other.broker_id and abs(row.time_us - other.time_us) <= ONE_INCARNATION_US
@@ -71,11 +71,11 @@ def went_back(row: LeadershipRow, other: LeadershipRow) -> Case | None:
 def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[LineRef]) -> tuple[Case, ...]:
     """Return contradictions among the controllers' own rows (role ``controller``) of one partition.
 
-    Lines without a controller epoch are left out: those of the leader selectors up to 1.0 say what will be tried, and
-    a write that meets another version is tried again with another choice.
+    Lines without a controller epoch are left out. Leader selectors up to 1.0 log them before the write. If the version
+    of the znode differs, the write is retried with another choice.
 
     Args:
-        decisions: places of the state machine's lines; the others say what was sent.
+        decisions: places of the state machine's lines. Other lines show what was sent.
     """
     sessions: dict[tuple[int, int], list[LeadershipRow]] = defaultdict(list)
     for row in rows:
@@ -98,10 +98,10 @@ def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[LineRef]) 
 
 
 def two_controllers(rows: Iterable[StateRow]) -> tuple[Case, ...]:
-    """Return controller epochs under which two brokers elected leaders.
+    """Return controller epochs in which two brokers elected leaders.
 
-    The epoch is a znode that only one of them can have made larger (`KafkaController.elect`), and since 2.2 a write of
-    a partition's state checks it. Epoch 0 is that of a broker which never was the controller.
+    Only one broker can have incremented the epoch's znode (`KafkaController.elect`). Since 2.2 each write of a
+    partition's state checks the epoch. A broker that was never the controller has epoch 0, which is left out.
     """
     first: dict[int, StateRow] = {}
     cases: list[Case] = []

@@ -85,7 +85,7 @@ def audit(
 
 
 def _read_known(lake: Lake) -> Known:
-    """Return the findings of before the last expiry."""
+    """Return the findings from before the last expiry."""
     if not lake.closed.latest_us:
         return Known(lake.closed)
     ledger = lake.dicts(EXPIRIES, "cluster_id", "known_time")

@@ -84,16 +84,16 @@ def compute_inputs(lake: Lake, config: Config) -> str:
 def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mapping[Broker, Start]:
     """Update the gold tables from silver.
 
-    A run that was killed and is run again gives the same rows: it continues from the seals of the last *whole* run in
-    the ledger, which is written last, and replaces what came after them.
+    A run that was killed and restarted gives the same rows. It continues from the seals of the last *whole* run in the
+    ledger and replaces everything written after them. The ledger is written last.
 
     Args:
-        run_id: of `pipelines.base.fingerprint.run_id`.
-        inputs: of `base.fingerprint.compute_inputs_fingerprint`. If the last run had the same, only rules have changed
-            since, and nothing else is asked; empty: not known.
+        run_id: result of `pipelines.base.fingerprint.run_id`.
+        inputs: result of `base.fingerprint.compute_inputs_fingerprint`. If the last run had the same inputs, only the
+            rules run. Empty: unknown.
 
     Returns:
-        Where each broker's replay began, and why.
+        The start of each broker's replay, and the reason for it.
     """
     remove_staging(lake.root)
     premises = collect_premises(lake, config.replay.settle_ms * 1000)
@@ -196,7 +196,7 @@ def _write_phases(lake: Lake, repeated: bool, run_id: str) -> None:
     """Write the phases of all requests.
 
     Args:
-        repeated: a line may be in two files; looking for those costs a shuffle of all requests.
+        repeated: a line may be in two files. Duplicates are then removed, which shuffles all requests.
     """
     if not has_requests(lake):
         lake.empty(gold.REQUEST_PHASES, run_id)

@@ -29,11 +29,11 @@ def note_run(
     judged: AuditState,
     replayed: bool,
 ) -> None:
-    """Add this run to the ledger: its last commit, which completes it.
+    """Add this run to the ledger. This is the last commit of the run and completes it.
 
     Args:
-        judged: where the rules continue.
-        replayed: it left folds of its own.
+        judged: state from which the rules resume.
+        replayed: the run replayed and stored its own resume state.
     """
     last = plan.runs[0] if plan.runs else None
     changes = None if last is None else list_changed_components(last.components, components)

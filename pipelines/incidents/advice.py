@@ -53,7 +53,10 @@ def is_any_not_restarted(facts: Facts, incident: LoggedIncident) -> bool:
 
 
 def has_setting(key: str, value: str) -> Condition:
-    """Return a condition: a topic of the incident has this value of a setting, its own or that of the brokers."""
+    """Return a condition that is True if a topic of the incident has a setting with this value.
+
+    Without an override, the brokers' value of the setting counts.
+    """
 
     def has_value(facts: Facts, incident: LoggedIncident) -> bool | None:
         topics = {name.rpartition("-")[0] for name in incident.partitions}

@@ -31,7 +31,7 @@ class _Candidate(NamedTuple):
 
 
 class Candidates:
-    """Lines that no incident reports and that may explain one."""
+    """Lines that are part of no incident and may explain one."""
 
     def __init__(self, facts: Facts, incidents: Iterable[LoggedIncident]) -> None:
         self._facts = facts
@@ -52,7 +52,7 @@ class Candidates:
     def nearest(self, incident: LoggedIncident) -> str:
         """Return sentences that quote the nearest line before an incident. Empty if there is none.
 
-        Lines of brokers that the incident does not concern are left out: they explain nothing.
+        Lines of brokers that the incident does not concern are left out.
         """
         lines = [*self._of_logs(incident), *self._of_containers(incident)]
         nearest = max(lines, key=lambda line: line.time_us, default=None)

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Episode:
-    """Rows of `Facts.remarks` that are one episode, in order of time."""
+    """Consecutive rows of `Facts.remarks` that belong together, in time order."""
 
     rows: list[Row]
 
@@ -34,33 +34,33 @@ class Episode:
 
     @property
     def lines(self) -> int:
-        """Return how many there are."""
+        """Return the number of lines in the episode."""
         return sum(int(row["line_count"]) for row in self.rows)
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        """Return brokers that wrote them, ascending."""
+        """Return the brokers that wrote the lines, ascending."""
         return tuple(sorted({row["broker_id"] for row in self.rows if row["broker_id"] is not None}))
 
     @property
     def node(self) -> Node:
-        """Return the broker that wrote the first."""
+        """Return the broker that wrote the first line."""
         return node(self.rows[0])
 
     @property
     def partitions(self) -> frozenset[str]:
-        """Return partitions that they name, as ``orders-4``, also where a line has ``[orders,4]``."""
+        """Return the partitions that the lines name, as ``orders-4``. A name such as ``[orders,4]`` is converted."""
         names = (name for row in self.rows for name in row["partitions"] or ())
         return frozenset(name.strip("[]").replace(",", "-") for name in names)
 
     @property
     def keys(self) -> list[str]:
-        """Return values of the group ``key`` of `Signature.pattern`, each once."""
+        """Return the distinct values of the group ``key`` of `Signature.pattern`."""
         return sorted({row["key"] for row in self.rows if row["key"]})
 
     @property
     def message(self) -> str:
-        """Return the first line, with its stack trace."""
+        """Return the first message, with its stack trace."""
         return str(self.rows[0]["message"])
 
     @property
@@ -74,16 +74,17 @@ class Episode:
 
     @property
     def at_brokers(self) -> str:
-        """Return `` at broker 1``; empty where no line has its broker."""
+        """Return `` at broker 1``. Empty if the brokers are unknown."""
         return f" at {brokers(self.broker_ids)}" if self.broker_ids else ""
 
     def incident(self, severity: Severity, sentence: str, **fields: Any) -> LoggedIncident:
-        """Return an incident of these brokers, from the first line to the last, that weighs as many as there are.
+        """Return an incident of the episode's brokers, from its first line to its last. Its weight is the number of
+        lines.
 
-        The signature and the key of the first row are its subject.
+        Its subject is the signature and the key of the first row.
 
         Args:
-            fields: others of `LoggedIncident`, or these as they are instead.
+            fields: further fields of `LoggedIncident`. They override the fields above.
         """
         incident = LoggedIncident(
             severity=severity,
@@ -100,11 +101,14 @@ class Episode:
 
 
 def episodes(rows: Iterable[Row], *keys: str, within_s: int = 60) -> list[Episode]:
-    """Return rows of one cluster and one value of each key; those that begin so soon after the end of the ones before
-    as one.
+    """Return rows grouped into episodes of one cluster and one value of each key.
+
+    A row that begins at most `within_s` after the end of an episode belongs to that episode.
 
     Args:
-        keys: columns.
+        rows: rows of `Facts.remarks`.
+        keys: names of columns.
+        within_s: gap between two rows of an episode, seconds, at most.
     """
 
     def is_soon(group: list[Row], row: Row) -> bool:
@@ -117,7 +121,7 @@ def episodes(rows: Iterable[Row], *keys: str, within_s: int = 60) -> list[Episod
 
 
 def grouped(items: Iterable[T], belongs: Callable[[list[T], T], bool]) -> list[list[T]]:
-    """Return items in order, each with the ones just before where it belongs to them."""
+    """Return items in order, grouped. An item joins the group before if `belongs` returns True for both."""
     groups: list[list[T]] = []
     for item in items:
         if groups and belongs(groups[-1], item):
@@ -128,7 +132,7 @@ def grouped(items: Iterable[T], belongs: Callable[[list[T], T], bool]) -> list[l
 
 
 class Window(NamedTuple):
-    """Where and when something lasted."""
+    """Place and time span of a state."""
 
     cluster_id: str
     start_us: int
@@ -140,11 +144,13 @@ def windows_together(
 ) -> list[list[T]]:
     """Return groups of items whose windows begin together and end together.
 
-    One incident says one window of all its items, so that is true of each item. Windows without an end are apart.
+    The incident of a group has one window, so it must be true of each item. Windows with and without an end are
+    separate.
 
     Args:
-        within_us: starts, or ends, this close to the first of the group are together.
-        is_chain: the distance counts from the item before instead, however long the group becomes.
+        window: function that returns the window of an item.
+        within_us: starts (or ends) within this time of the first item's are together, microseconds.
+        is_chain: measure the distance from the previous item instead of the first. The group may then become long.
     """
     compared = -1 if is_chain else 0
 
@@ -173,11 +179,11 @@ def windows_together(
 
 
 def before_shutdown(facts: Facts, rows: Iterable[Row], time: str = "first_time", margin_us: int = 0) -> list[Row]:
-    """Return rows but those with which a cluster ends that is shut down as a whole.
+    """Return rows without those that belong to the shutdown of a whole cluster.
 
     Args:
-        time: their column.
-        margin_us: what comes so shortly before the end belongs to it.
+        time: column with the time of a row.
+        margin_us: rows this shortly before the shutdown belong to it, microseconds.
     """
     ends = facts.brokers.shutdown_times
     return [row for row in rows if row["cluster_id"] not in ends or row[time] + margin_us < ends[row["cluster_id"]]]

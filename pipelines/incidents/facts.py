@@ -39,11 +39,11 @@ _OF_LOGGERS = ("state-change", "controller", "kafka-request", "log-cleaner")
 
 @dataclass(frozen=True)
 class Facts:
-    """All that is asked of a lake."""
+    """All rows that the detection of incidents reads from a lake."""
 
     files: Rows = ()  #: `bronze.log_files`: cluster_id, broker_id, kind, path, first_time, last_time, excerpt
     lifecycle: Rows = ()  #: rows of `silver.broker_lifecycle` with a broker
-    controller_events: Rows = ()  #: rows of `silver.controller_events` but those of single topics and partitions
+    controller_events: Rows = ()  #: rows of `silver.controller_events`, without events of single topics and partitions
     availability: Rows = ()  #: rows of `gold.availability`
     failovers: Rows = ()  #: rows of `gold.failovers`
     absences: Rows = ()  #: rows of `gold.isr_absences`
@@ -102,7 +102,7 @@ class Facts:
     #: first_time, last_time, records, members (how many had them), broker_ids (list)
     locks_expired: Rows = ()
     clocks: Rows = ()  #: rows of `gold.clock_bounds`
-    #: how far clocks are ahead of those of the controllers, microseconds: times of rows are corrected by it
+    #: offsets from the controllers' clocks, microseconds, positive if ahead: times of rows are corrected by it
     clock_offsets: Mapping[Node, int] = field(default_factory=dict)
     #: arrival of the first produce that logs show of each cluster
     first_produces: Mapping[str, int] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Facts:
         return {(row["cluster_id"], row["broker_id"], row["key"]): row["value"] for row in self.configs}
 
     def config(self, node: Node, key: str) -> str | None:
-        """Return a setting that a broker logged last; None where it logged none."""
+        """Return the last value of a setting that a broker logged. None if it logged none."""
         return self._configs.get((*node, key))
 
     @cached_property
@@ -133,7 +133,7 @@ class Facts:
 
     @cached_property
     def controllers(self) -> frozenset[Node]:
-        """Return the nodes that are controllers only, by their configuration, else by their lines and what others log.
+        """Return the nodes that are controllers only, by their configuration, or by their lines if it is unknown.
 
         Dedicated KRaft controllers lead no partition, serve no client, and write little.
         """
@@ -206,9 +206,9 @@ class Facts:
         }
 
     def _silent_us(self, reason: str, cluster_id: str) -> int:
-        """Return for how long nothing came from a node before others acted, at least, microseconds. 0 if unknown.
+        """Return the minimum time without contact before other nodes act on a missing node, microseconds. 0 if unknown.
 
-        A node gives a sign of life three times per timeout.
+        A node sends three heartbeats or fetches per timeout.
         """
         key = _TIMEOUTS[reason]
         values = {value for (cluster, _, name), value in self._configs.items() if (cluster, name) == (cluster_id, key)}
@@ -221,7 +221,7 @@ class Facts:
         return frozenset(excerpts - {node(row) for row in self.files if row.get("excerpt") is None})
 
     def is_excerpt(self, broker: Node) -> bool:
-        """Return True if lines were left out of each file of a broker, so that absence of a line proves nothing."""
+        """Return True if lines were left out of each file of a broker. A missing line then proves nothing."""
         return broker in self._of_excerpts
 
     @cached_property
@@ -236,14 +236,14 @@ class Facts:
         return {node: sorted(those) for node, those in versions.items()}
 
     def version(self, node: Node, time_us: int) -> str | None:
-        """Return the release that a broker ran at an instant, as logged; None where no line shows it."""
+        """Return the release that a broker ran at a time, as logged. None if no line shows it."""
         known = self._versions.get(node, [])
         before = [text for time, text in known if time <= time_us]
         return before[-1] if before else known[0][1] if known else None
 
     @cached_property
     def replicas(self) -> dict[tuple[str, str], frozenset[int]]:
-        """Return brokers that lines show as in-sync replicas of a partition at some time, by cluster and its name."""
+        """Return all in-sync replicas that lines show, by cluster and partition name such as ``orders-4``."""
         replicas: dict[tuple[str, str], set[int]] = defaultdict(set)
         for row in self.absences:
             replicas[row["cluster_id"], partition_name(row)] |= {row["replica_id"], *row["isr"]}
@@ -253,21 +253,21 @@ class Facts:
 
     @cached_property
     def texts(self) -> list[LoudText]:
-        """Return `loud` with the entries of the atlas."""
+        """Return `loud` with the matching entries of the message catalogue (the atlas)."""
         return loud_texts(self.loud)
 
     @cached_property
     def loud_texts(self) -> list[LoudText]:
-        """Return texts that no signature has."""
+        """Return texts that match no signature."""
         return [text for text in self.texts if text.signature is None]
 
     def remarked(self, *signatures: Signature) -> list[Row]:
-        """Return episodes of lines with one of these signatures."""
+        """Return rows of `remarks` that match one of these signatures."""
         names = {signature.name for signature in signatures}
         return [row for row in self.remarks if row["signature"] in names]
 
     def remarked_by_brokers(self, *signatures: Signature) -> list[Row]:
-        """Return the same, without lines of unknown brokers."""
+        """Return rows of `remarks` that match one of these signatures, without rows of unknown brokers."""
         return [row for row in self.remarked(*signatures) if row["broker_id"] is not None]
 
     def longest_pause(self, broker: Node, start_us: int, end_us: int) -> Row | None:
@@ -284,12 +284,14 @@ class Facts:
         return [row for row in self.lifecycle if row["event"] in events and node(row) == broker]
 
     def next_start(self, broker: Node, after_us: int) -> int | None:
-        """When the broker says next that it has started; None: not within the logs."""
+        """Return the time at which a broker next logs that it has started, microseconds. None if the logs show no such
+        line.
+        """
         ups = (row["time"] for row in self.life(broker, "started") if row["time"] > after_us)
         return min(ups, default=None)
 
     def places_of(self, *finding_ids: str) -> tuple[Place, ...]:
-        """Return lines that prove findings."""
+        """Return the lines that prove findings."""
         return tuple(place(row) for finding_id in finding_ids for row in self._finding_places.get(finding_id, ()))
 
     @cached_property
@@ -301,7 +303,7 @@ class Facts:
 
 
 def corrected(facts: Facts) -> Facts:
-    """Return facts with the times of clocks that are off corrected."""
+    """Return facts with corrected times for brokers whose clocks are wrong."""
     offsets = clock_offsets(facts.lifecycle, facts.controller_events)
     if not offsets:
         return facts
@@ -317,7 +319,7 @@ def corrected(facts: Facts) -> Facts:
 
 
 def logs_end(files: Rows) -> dict[str, int]:
-    """Return the last instant of the logs of each cluster."""
+    """Return the last time in the logs of each cluster, microseconds."""
     ends: dict[str, int] = {}
     for row in files:
         if row["last_time"] is not None:

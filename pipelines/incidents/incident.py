@@ -38,7 +38,7 @@ class Bug(NamedTuple):
 
 
 class Remedy(NamedTuple):
-    """An advice that changes something, and is given only while it is due."""
+    """Advice that changes the system. It is given only while its condition is True."""
 
     text: str
     #: condition over the facts and the incident, see `pipelines.incidents.advice`: True if the advice is due, False if
@@ -49,7 +49,7 @@ class Remedy(NamedTuple):
 
 @dataclass(frozen=True)
 class LoggedIncident:
-    """One episode."""
+    """One incident as the logs show it."""
 
     severity: Severity  #: what it means for data and clients; see `schemas.incidents`
     cluster_id: str  #: where it happened
@@ -67,10 +67,10 @@ class LoggedIncident:
     known_bug: Bug | None = None  #: a bug of the running version with this signature
     #: orders incidents of one severity, the heavier first: partitions times seconds, or what is nearest
     weight: float = 0.0
-    #: brokers of which one brought it about, as the lines themselves tell (a follower that lags, a peer that cannot
+    #: brokers; one of them caused it, as the lines themselves show (a follower that lags, a peer that cannot
     #: be reached); empty where they do not
     by: tuple[int, ...] = ()
-    #: its start is when something arrived that waited for so long at most: a cause may begin meanwhile
+    #: longest wait of a request whose arrival is its start, microseconds: a cause may begin this long after its start
     waited_us: int = 0
     cause_by_us: int | None = None  #: Latest begin of a cause. None: its start, or as `waited_us` allows.
     earliest_us: int | None = None  #: earliest instant at which it can have begun; None: as `start_us`
@@ -93,7 +93,7 @@ class LoggedIncident:
 
     @property
     def incident_id(self) -> str:
-        """Return the same id in every run that finds the same subject since the same instant, whatever its end."""
+        """Return an id that is stable across runs. It depends on subject and start, but not on the end."""
         key = repr(
             (
                 *(self.kind, self.cluster_id, self.start_us),
@@ -103,14 +103,14 @@ class LoggedIncident:
         return hashlib.md5(key.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:12]
 
     def because_of(self, cause: LoggedIncident) -> LoggedIncident:
-        """Return the same incident, caused by another one."""
+        """Return the incident with another incident as its cause."""
         return replace(self, caused_by=cause.incident_id)
 
     def without_cause(self, candidate: str = "") -> LoggedIncident:
-        """Return the same with what to look at, as the logs do not show why.
+        """Return the incident with advice on what to check, since the logs do not show the cause.
 
         Args:
-            candidate: sentence about the nearest line that may explain it; empty if there is no such line.
+            candidate: sentence about the nearest line that may explain it. Empty if there is none.
         """
         if not self.unexplained:
             return self
@@ -121,13 +121,14 @@ _BY_JIRA = {bug.jira: bug for bug in KNOWN_BUGS}
 
 
 def bug_of(jira: str, version: str | None) -> Bug | None:
-    """Return a bug by its number, with the releases that first have its fix; None if this release has not the bug.
+    """Return a bug with the releases that first contain its fix. None if `version` does not have the bug.
 
     Args:
-        version: as logged; None where no line tells it: the signature alone speaks.
+        jira: number of the bug, such as KAFKA-3410.
+        version: release as logged. None if unknown: the bug is then returned.
 
     Raises:
-        KeyError: the table has no such bug.
+        KeyError: the table does not contain the bug.
     """
     bug = _BY_JIRA[jira]
     if version is not None and evaluate_rule(version, partial(applies, bug)) is False:
@@ -136,8 +137,6 @@ def bug_of(jira: str, version: str | None) -> Bug | None:
 
 
 def releases_of(jira: str) -> str:
-    """Return the releases that first have a bug's fix, such as ``2.0.1 and 2.1.0``; empty for a bug that the table has
-    not.
-    """
+    """Return the releases that first contain a bug's fix, such as ``2.0.1 and 2.1.0``. Empty for an unknown bug."""
     bug = _BY_JIRA.get(jira)
     return "" if bug is None else " and ".join(".".join(map(str, fixed)) for fixed in bug.fixed_in)

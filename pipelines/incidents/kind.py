@@ -1,8 +1,8 @@
-"""A kind of incident: what it is, what shows it, and the function that finds it. Pure.
+"""A kind of incident: its meaning, its evidence, and the function that detects it. Pure.
 
-A signature names loggers and a pattern of the message's first line: lines that tell of an episode, and that no table of
-silver has. The lake is asked once for all of them; lines of one signature, broker and key that follow each other within
-`Signature.gap_s` are one episode (`Facts.remarks`).
+A signature consists of loggers and a pattern for the first line of a message. It matches lines that belong to an
+episode and that no table of silver contains. One query matches all signatures. Consecutive lines of one signature,
+broker and key within `Signature.gap_s` are one episode (`Facts.remarks`).
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def preceding(name: str, order: tuple[str, ...] = ABSENT) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Signature:
-    """One kind of line."""
+    """A pattern of log lines, with its loggers and levels."""
 
     name: str  #: unique; what `Facts.remarked` asks for
     #: simple names of the classes that log it, in releases that renamed it all names; empty: any
     loggers: tuple[str, ...]
-    #: of the whole first line of the message (RE2). A group ``key`` tells episodes apart (a peer, a topic); a group
+    #: of the whole first line of the message (RE2). A group ``key`` separates episodes (a peer, a topic); a group
     #: ``partition`` is gathered, such as ``orders-4``
     pattern: str
     source: str  #: class and method in apache/kafka, with releases
@@ -72,7 +72,7 @@ Merge = Callable[[Sequence[LoggedIncident]], LoggedIncident]
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind."""
+    """A kind of incident."""
 
     name: str  #: what `gold.incidents.kind` holds, in snake case
     meaning: str  #: what an episode of it is, a sentence: documentation
@@ -80,14 +80,14 @@ class Kind:
     episodes: Detect  #: finds them; `detect` gives them the name of the kind
     signatures: tuple[Signature, ...] = ()  #: lines that it needs and no table has
     causes: tuple[str, ...] = ()  #: kinds of incident that can bring it about; see `pipelines.incidents.story`
-    is_rest: bool = False  #: it is asked last, and tells of what other kinds do not
+    is_rest: bool = False  #: it is detected last, from what no other kind reports
     #: kinds that show more of the same episode: an incident of this kind is left out if one of them covers it
     yields_to: tuple[str, ...] = ()
     merge: Merge | None = None  #: None: incidents of one cause are never merged
 
     @property
     def ground(self) -> Ground:
-        """Return what it is concluded from."""
+        """Return the evidence that the kind is derived from."""
         return GROUNDS.get(self.name, OF_TEXTS)
 
     def detect(self, *facts: object) -> list[LoggedIncident]:
@@ -96,7 +96,7 @@ class Kind:
 
 
 def kinds_by_signature(kinds: Iterable[Kind]) -> dict[str, list[str]]:
-    """Return the names of kinds that need the lines of a signature, by its name."""
+    """Return the names of kinds that use each signature, by the name of the signature."""
     names: dict[str, list[str]] = {}
     for one in kinds:
         for signature in one.signatures:
@@ -113,7 +113,7 @@ def kind(
     yields_to: tuple[str, ...] = (),
     merge: Merge | None = None,
 ) -> Callable[[Detect], Kind]:
-    """Make a kind of the function that finds its episodes: the function's name is the kind's."""
+    """Return a decorator that makes a kind of a detecting function. The kind has the name of the function."""
     return lambda episodes: Kind(
         episodes.__name__, meaning, source, episodes, signatures, causes, is_rest, yields_to, merge
     )

@@ -24,7 +24,7 @@ _GAP_US = 600_000_000
 
 
 class LoudText(NamedTuple):
-    """Lines at WARN or above of one text, with their entry of the atlas."""
+    """Lines at WARN or above of one masked text, with their entry of the message catalogue (the atlas)."""
 
     moments: Sequence[Mapping[str, Any]]  #: of `pipelines.incidents.facts.Facts.loud`, in order of time
     found: Found | None  #: None if the atlas has no entry
@@ -71,7 +71,7 @@ class LoudText(NamedTuple):
 
     @property
     def lines(self) -> int:
-        """Number of records."""
+        """Return the number of records."""
         return sum(int(moment["line_count"]) for moment in self.moments)
 
     @property

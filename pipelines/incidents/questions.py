@@ -1,7 +1,7 @@
-"""What incidents ask a lake, in DuckDB's SQL: tables of any size are added up to episodes. Pure texts.
+"""The DuckDB SQL queries of incidents. They aggregate tables of any size to episodes. All functions return SQL text.
 
-An *episode* is a run of like rows of which none is further than a gap from the next. What a statement gives is
-described with `pipelines.incidents.facts.Facts`; its size follows what went wrong, not how much was logged.
+An *episode* is a run of like rows with gaps below a limit. `pipelines.incidents.facts.Facts` describes the results. The
+size of a result depends on the number of failures, not on the size of the logs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from highwater.pipelines.timing.latency.blame import BLAMED, ROLE
 
 #: A stretch without a line that is longer than this, and than the resolution of times, is a silence, seconds.
 SILENCE_S = 2
-#: Classes of which a JVM's first line comes, from 2.4 on; older ones begin with their configuration.
+#: Classes that log a JVM's first line, from 2.4 on. Older releases begin with their configuration.
 _BOOT = "Log4jController%"
 #: A broker whose partitions others lead from now on adds fetchers; its clients turn away within seconds.
 _MOVES = "ReplicaFetcherManager"
@@ -58,10 +58,11 @@ MASKED = rf"left(regexp_replace({_FIRST_LINE}, '{_LISTS}|[\w.]+-[0-9]+\b|/\S+|[0
 
 
 def silences() -> str:
-    """Return stretches without a line of a broker, and whatever precedes the first line of a process.
+    """Return the SQL query for the silences of brokers, and for the gap before the first line of each process.
 
-    Where that is the first line of the broker, nothing precedes it, and ``start_time`` is null. ``steady_us`` and
-    ``steady_silences`` are the rhythm of the broker: how long it wrote steadily, and how many silences followed that.
+    A silence is a time without a line, longer than `SILENCE_S`. For a broker's first line ``start_time`` is null.
+    ``steady_us`` is how long the broker wrote steadily. ``steady_silences`` counts silences that followed steady
+    writing.
     """
     steady, moved = STEADY_S * 1_000_000, _MOVED_S * 1_000_000
     return f"""
@@ -101,7 +102,10 @@ def silences() -> str:
 
 
 def last_lines() -> str:
-    """Return first and last line of each broker, in how many seconds up to the last one there is a line, and roles."""
+    """Return the SQL query for the first and last line of each broker, its roles, and its activity at the end.
+
+    ``seconds_before`` counts seconds with a line among the last `STEADY_S` seconds.
+    """
     return f"""
         WITH ends AS (
             SELECT cluster_id, broker_id, min(time) AS first_time, max(time) AS last_time,
@@ -123,7 +127,7 @@ _LINES = "bronze_log_lines"
 
 
 def lines(subject_ids: Mapping[str, int]) -> str:
-    """Return all lines, as a table of a statement. Lines of unknown brokers have the subject of their file.
+    """Return the SQL table expression for all lines. Lines of unknown brokers have the subject of their file as broker.
 
     Args:
         subject_ids: number of the subject, by file id.
@@ -138,10 +142,13 @@ def lines(subject_ids: Mapping[str, int]) -> str:
 
 
 def remarks(signatures: Sequence[Signature], lines: str = _LINES) -> str:
-    """Return episodes of lines that match a signature. The first signature that matches a line has it.
+    """Return the SQL query for episodes of lines that match a signature.
+
+    A line that matches several signatures belongs to the first one.
 
     Args:
-        lines: of `lines`.
+        signatures: signatures in order of precedence.
+        lines: table expression of `lines`.
     """
     at_info = sorted({name for signature in signatures for name in signature.loggers if "INFO" in signature.levels})
     quiet = f" OR {_SIMPLE} IN ({_texts(at_info)}) OR logger IN ({_texts(at_info)})" if at_info else ""
@@ -173,7 +180,7 @@ def remarks(signatures: Sequence[Signature], lines: str = _LINES) -> str:
 
 
 def _signature_of(signatures: Sequence[Signature]) -> str:
-    """Return the name of the first signature that matches a line. Null if there is none."""
+    """Return the SQL expression for the name of the first signature that matches a line. Null if none matches."""
     whens = (f"WHEN {_condition(signature)} THEN {_text(signature.name)}" for signature in signatures)
     return f"CASE WHEN false THEN NULL {' '.join(whens)} END"
 
@@ -193,7 +200,9 @@ def _condition(signature: Signature) -> str:
 
 
 def _group(signatures: Sequence[Signature], name: str) -> str:
-    """Return a named group of the pattern that matched; empty where it has none."""
+    """Return the SQL expression for a named group of the signature that matched. Empty if its pattern has no such
+    group.
+    """
     whens = []
     for signature in signatures:
         number = re.compile(signature.pattern).groupindex.get(name)
@@ -211,10 +220,10 @@ def _without_names(pattern: str) -> str:
 
 
 def loud(signatures: Sequence[Signature], lines: str = _LINES) -> str:
-    """Return lines at WARN or above by text, broker and step of time. Numbers and names in texts are masked.
+    """Return the SQL query for lines at WARN or above by text, broker and time step. Numbers and names are masked.
 
-    A text with few lines has a step per line. A step of any other text is a fraction of the time from its first line
-    to its last one.
+    A text with at most `MOMENTS_MAX` lines has a step per line. The time of any other text is divided into `STEPS`
+    steps.
     """
     text = "cluster_id, level, logger, signature, template"
     return f"""
@@ -244,10 +253,10 @@ def loud(signatures: Sequence[Signature], lines: str = _LINES) -> str:
 
 
 def exits() -> str:
-    """Return lines of other programs that show how the process of a log ended, with that log.
+    """Return the SQL query for lines of other programs that show how the process of a log ended, with that log.
 
-    Compose names the source of the log; other programs' lines count for the only log of their file. A line without a
-    time has the time of the log's line before it.
+    Compose names the source of the log. Lines of other programs are used if their file has only one log. A line without
+    a time gets the time of the log line before it.
     """
     exit_code = r"(\S+) exited with code -?\d+"
     killed = (
@@ -282,8 +291,12 @@ def exits() -> str:
 
 
 def waits(slow_ms: int) -> str:
-    """Return the acks=all produces that waited longer than ``slow_ms``, by second of arrival and replica that closed
-    them.
+    """Return the SQL query for acks=all produces that waited longer than ``slow_ms``.
+
+    Rows are grouped by second of arrival and by the replica that ended the wait.
+
+    Args:
+        slow_ms: waits longer than this are slow, ms.
     """
     return f"""
         SELECT cluster_id, epoch_us(arrival_time) // 1000000 AS second,
@@ -300,9 +313,9 @@ def waits(slow_ms: int) -> str:
 
 
 def topic_settings(keys: Sequence[str]) -> str:
-    """Return the last override of each key, of each topic whose overrides a line lists.
+    """Return the SQL query for the last override of each key, for topics whose overrides a line lists.
 
-    The value is null if the topic has no override.
+    The value is null if the topic has no override of the key.
     """
     return f"""
         WITH lines AS (
@@ -320,7 +333,7 @@ def topic_settings(keys: Sequence[str]) -> str:
 
 
 def assignments() -> str:
-    """Return states that show the assignment of each partition whose replicas a reassignment moved, in their order."""
+    """Return the SQL query for states that show the assignment of reassigned partitions, in order."""
     return """
         SELECT cluster_id, topic, partition, position, begin_by_time, replicas, adding_replicas, removing_replicas,
             file_id, byte_offset
@@ -344,7 +357,7 @@ def last_states() -> str:
 
 
 def topics_created_again() -> str:
-    """Return topics that lines show as deleted and created again, with the number of their new partitions."""
+    """Return the SQL query for topics that were deleted and created again, with the number of new partitions."""
     return """
         SELECT d.cluster_id, d.topic, min(d.begin_by_time) AS deleted_time, min(n.begin_by_time) AS created_time,
             count(DISTINCT n.partition) AS partitions, arg_min(d.file_id, d.begin_by_time) AS file_id,
@@ -359,10 +372,10 @@ def topics_created_again() -> str:
 
 
 def errors(gap_s: int) -> str:
-    """Return episodes of produces that were answered with an error, by broker and error; one that two files hold is
-    one.
+    """Return the SQL query for episodes of produces that were answered with an error, by broker and error.
 
-    A request that names a topic by its id (KIP-516) has the name that other lines tell.
+    A line that two files contain counts once. A topic that a request names only by id (KIP-516) gets its name from
+    other lines.
     """
     return f"""
         WITH named AS (
@@ -389,10 +402,11 @@ def errors(gap_s: int) -> str:
 
 
 def throttled(gap_s: int) -> str:
-    """Return episodes of throttled requests by client and kind of throttle time; replica fetchers are left out.
+    """Return the SQL query for episodes of throttled requests by client and kind of throttle time.
 
-    ``is_logged``: the broker logged the wait that it chose, in whole milliseconds beside fractions (2.6 on). Before,
-    the time is a measured gap between two phases: it includes rounding and the scheduling of threads.
+    Replica fetchers are left out. ``is_logged``: the broker logged the wait that it chose, in whole milliseconds next
+    to fractions (2.6 and later). Earlier releases show only a measured gap between two phases. That gap includes
+    rounding and the scheduling of threads.
     """
     return f"""
         WITH formats AS (
@@ -415,7 +429,7 @@ def throttled(gap_s: int) -> str:
 
 
 def locks_expired(gap_s: int) -> str:
-    """Return episodes of records that members of a share group had locked until the locks ran out, by group."""
+    """Return the SQL query for episodes of records whose locks in a share group expired, by group."""
     return f"""
         WITH expired AS (
             SELECT cluster_id, broker_id, group_id, completed_time AS time, lock.member_id AS member_id,
@@ -431,7 +445,7 @@ def locks_expired(gap_s: int) -> str:
 
 
 def first_produces() -> str:
-    """When the first produce of each cluster arrived."""
+    """Return the SQL query for the arrival of the first produce of each cluster."""
     return """
         SELECT cluster_id, min(arrival_time) AS time FROM silver_produce_requests
         WHERE arrival_time IS NOT NULL GROUP BY cluster_id ORDER BY cluster_id
@@ -439,7 +453,7 @@ def first_produces() -> str:
 
 
 def _episodes(table: str, keys: Sequence[str], gap_s: str) -> str:
-    """Return SQL of a further table ``episodes``: the rows, with their episode's number among those of their keys."""
+    """Return the SQL of a further table ``episodes``: the rows, numbered by episode within equal keys."""
     by = ", ".join(keys)
     order = f"PARTITION BY {by} ORDER BY time"
     return f"""

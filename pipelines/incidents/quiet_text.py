@@ -48,7 +48,7 @@ def find_quiet(record: str) -> tuple[str, Message] | None:
 
 @cache
 def _sources() -> dict[str, str]:
-    """Return the class and method of each template by id, in all wordings."""
+    """Return the class and method of each template, over all its wordings, by id."""
     sources: dict[str, dict[str, None]] = {}
     for template in (*SHARED, *TEMPLATES):
         sources.setdefault(template.id, {})[template.source] = None

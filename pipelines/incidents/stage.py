@@ -1,4 +1,4 @@
-"""Writes ``gold.incidents``: the driver asks DuckDB, which adds tables up where they lie; no query of Spark's."""
+"""Writes ``gold.incidents``. The driver queries the tables with DuckDB, which aggregates in place, without Spark."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from highwater.schemas.timelines import BROKER_TIMELINE
 _ERROR_GAP_S = 10
 #: A client that was not held back for longer had caught up with its quota, seconds.
 _THROTTLED_GAP_S = 60
-#: A group of which no lock ran out for so long has done with what held it up, seconds: a lock lasts 30 by default.
+#: Longest gap between expired locks of one episode of a group, seconds. A lock lasts 30 seconds by default.
 _LOCKS_GAP_S = 60
 #: Sums of fractions differ in their last digits by the order in which they are added up.
 _DIGITS = 3
@@ -69,7 +69,7 @@ _ASKED = (
 
 
 def write_incidents(lake: Lake, config: Config, run_id: str) -> None:
-    """Write ``gold.incidents`` and the timelines that they are read off."""
+    """Write ``gold.incidents`` and the timelines from which incidents are derived."""
     reader = open_reader(lake, [(spec, None) for spec in _ASKED])
     facts = collect_facts(lake, reader, config)
     incidents = incidents_of(facts, KINDS)
@@ -210,10 +210,11 @@ def _lines_of(incidents: Sequence[LoggedIncident], lines: Mapping[Place, Line]) 
 
 
 def rows_of(incidents: Sequence[LoggedIncident], names: Mapping[int, str]) -> Iterable[dict[str, Any]]:
-    """Yield rows of incidents.
+    """Yield rows of ``gold.incidents``.
 
     Args:
-        names: of subjects, by their numbers.
+        incidents: incidents of all clusters.
+        names: names of subjects, by number.
     """
     harm: dict[str, int] = defaultdict(int)
     for incident in incidents:

@@ -40,8 +40,8 @@ def linked(
     """Return the incidents, each with its cause if there is one.
 
     Args:
-        causes: kinds that can cause a kind; of two that begin at once the first one counts.
-        replicas: of partitions, for effects that name nothing else.
+        causes: kinds that can cause each kind. Of two causes that begin at the same time, the first kind wins.
+        replicas: replicas by partition, for effects that name only partitions.
     """
     by_kind: dict[str, list[LoggedIncident]] = {}
     for incident in incidents:
@@ -69,7 +69,7 @@ def _nearness(cause: LoggedIncident, effect: LoggedIncident) -> tuple[bool, bool
 
 
 def can_cause(cause: LoggedIncident, effect: LoggedIncident, replicas: Replicas | None = None) -> bool:
-    """Return True if subjects and order allow that one incident caused another."""
+    """Return True if subject and time order allow one incident to be the cause of another."""
     if cause is effect or cause.cluster_id != effect.cluster_id:
         return False
     # The earliest bound may be the last line of a broker that writes rarely.
@@ -134,10 +134,10 @@ def incidents_of(facts: Facts, kinds: Sequence[Kind]) -> list[LoggedIncident]:
 def without_excluded(
     incidents: Sequence[LoggedIncident], yields_to: Mapping[str, Sequence[str]]
 ) -> list[LoggedIncident]:
-    """Return the incidents but those that others exclude.
+    """Return the incidents without those that another incident covers.
 
     Args:
-        yields_to: kinds that show more of the same episode, by kind.
+        yields_to: by kind, the kinds that show more of the same episode.
     """
     by_kind: dict[tuple[str, str], list[LoggedIncident]] = defaultdict(list)
     for incident in incidents:
@@ -166,7 +166,7 @@ def _is_within(incident: LoggedIncident, other: LoggedIncident) -> bool:
 
 
 def _merged(incidents: Sequence[LoggedIncident], kinds: Sequence[Kind]) -> list[LoggedIncident]:
-    """Return the incidents, with those of one kind and first cause that follow each other merged into one."""
+    """Return the incidents, with consecutive incidents of the same kind and the same first cause merged."""
     merges = {kind.name: kind.merge for kind in kinds if kind.merge is not None}
     root_of = roots(incidents)
     merged = []
@@ -189,7 +189,7 @@ def _follows(group: list[LoggedIncident], incident: LoggedIncident) -> bool:
 def _distinct(incidents: Sequence[LoggedIncident]) -> list[LoggedIncident]:
     """Return each incident once. Lines that two files contain may show one incident twice.
 
-    Of two different incidents with one id, the second one has its end in its subject.
+    If two different incidents have one id, the end is added to the subject of the second.
     """
     by_id: dict[str, LoggedIncident] = {}
     for incident in incidents:
@@ -201,19 +201,20 @@ def _distinct(incidents: Sequence[LoggedIncident]) -> list[LoggedIncident]:
 
 
 def _harm_of(incident: LoggedIncident) -> int:
-    """Return the place of the class of an incident. A minor one went back by itself: it is slow at worst."""
+    """Return the rank of an incident by class. A minor incident recovered by itself, so it ranks as slow at worst."""
     by_class = _PLACES[class_of(incident.kind, incident.severity, incident.figures)]
     return max(by_class, _PLACES["slow"]) if incident.severity == MINOR else by_class
 
 
 def by_harm(incidents: Sequence[LoggedIncident], shutdowns: Mapping[str, int] | None = None) -> list[LoggedIncident]:
-    """Return the most harmful incidents first. A chain has the place of its worst part: its first cause, then the rest.
+    """Return incidents sorted by harm. All incidents of a chain are placed by the worst incident of the chain.
 
-    Broken guarantees come first, then what is under way as the logs end, then the rest by class, severity and weight.
-    What begins with the shutdown of a whole cluster comes last.
+    Broken guarantees come first, then incidents that last until the logs end. The rest is sorted by class, severity and
+    weight. Incidents that begin with the shutdown of a whole cluster come last. Within a chain the first cause comes
+    first.
 
     Args:
-        shutdowns: when each whole cluster began to shut down, microseconds.
+        shutdowns: start of the shutdown of each whole cluster, microseconds.
     """
     root_of = roots(incidents)
     starts = {incident.incident_id: incident.start_us for incident in incidents}

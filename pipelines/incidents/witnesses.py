@@ -55,11 +55,11 @@ SIGNATURES = (LEADER_UNREACHABLE, QUORUM_UNREACHABLE, CONTROLLER_UNREACHABLE)
 
 
 def losses(remarks: Rows, by: Node | None = None) -> dict[Node, list[Loss]]:
-    """Return when peers could not reach each node, in order.
+    """Return the periods in which peers could not reach a node, by node and in time order.
 
     Args:
         remarks: `pipelines.incidents.facts.Facts.remarks`.
-        by: the peer. None: any.
+        by: count only this peer. None: any peer.
     """
     names = {signature.name for signature in SIGNATURES}
     of_nodes: dict[Node, list[Loss]] = defaultdict(list)
@@ -72,9 +72,9 @@ def losses(remarks: Rows, by: Node | None = None) -> dict[Node, list[Loss]]:
 
 
 def losses_by_peer(remarks: Rows) -> dict[Node, list[Loss]]:
-    """Return when each node could not reach others, in order.
+    """Return the periods in which a node could not reach its peers, by node and in time order.
 
-    Peers that a third node misses at the same time are left out: they are away, and the node is not cut off.
+    A peer that a third node also misses at that time is left out. That peer is down, and the node is not isolated.
     """
     writers = {node(row) for row in remarks if row["broker_id"] is not None}
     of_writers = {writer: losses(remarks, by=writer) for writer in writers}

@@ -20,15 +20,14 @@ def at(time_us: int) -> str:
 
 
 def clock(time_us: int) -> str:
-    """Return ``15:27:39``, UTC: within a sentence whose window has the date."""
+    """Return ``15:27:39``, UTC. The date must be given elsewhere in the text."""
     return f"{_EPOCH + timedelta(microseconds=time_us):%H:%M:%S}"
 
 
 def span(start_us: int, end_us: int | None) -> str:
-    """Return ``from 15:27:39 to 15:27:53 (14.0 s)``, or ``from 15:27:39 to the end of the logs``; across days with
-    dates.
+    """Return ``from 15:27:39 to 15:27:53 (14.0 s)``, or ``from 15:27:39 to the end of the logs``.
 
-    Within one second it is ``at 15:27:39 (340 ms)``.
+    A span within one second is ``at 15:27:39 (340 ms)``. A span over several days has dates.
     """
     if end_us is None:
         return f"from {clock(start_us)} to the end of the logs"
@@ -39,14 +38,14 @@ def span(start_us: int, end_us: int | None) -> str:
 
 
 def when(start_us: int, end_us: int | None) -> str:
-    """Return ``at 15:27:39`` where it is over within the second, else as `span`."""
+    """Return ``at 15:27:39`` for a span within one second, else the text of `span`."""
     if end_us is not None and end_us - start_us < 1_000_000:
         return f"at {clock(start_us)}"
     return span(start_us, end_us)
 
 
 def within(first_us: int, last_us: int) -> str:
-    """Return ``at 15:27:39``, or ``between 15:27:39 and 15:27:43``: when several things happened."""
+    """Return ``at 15:27:39`` or ``between 15:27:39 and 15:27:43``, for several events."""
     first, last = clock(first_us), clock(last_us)
     return f"at {first}" if first == last else f"between {first} and {last}"
 
@@ -120,12 +119,12 @@ def partitions(names: Iterable[str]) -> str:
 
 
 def shortened(text: str, length_max: int = SHOWN_MAX) -> str:
-    """Return a text of at most so many characters."""
+    """Return a text cut to `length_max` characters."""
     return text if len(text) <= length_max else f"{text[: length_max - 1]}…"
 
 
 def sentence(text: str) -> str:
-    """With a capital letter."""
+    """Return the text with its first letter in upper case."""
     return text[:1].upper() + text[1:]
 
 

@@ -26,7 +26,7 @@ _WEIGHT_MIN = 12
 
 
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"harm": "class"}):
-    """One entry: a text of Kafka's, in all its wordings."""
+    """One entry of the catalogue: a log text of Kafka, with each of its wordings."""
 
     source: tuple[str, ...]  #: class and method in apache/kafka, such as ``LogManager.loadLogs``
     levels: tuple[str, ...]  #: at which releases log it
@@ -42,16 +42,16 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"
 
     @property
     def classes(self) -> frozenset[str]:
-        """Return the simple names of the loggers that a line of it can have."""
+        """Return the simple names of the loggers that may log the message."""
         return frozenset(source.partition(".")[0] for source in self.source) | frozenset(self.loggers)
 
     def has_level(self, level: str | None) -> bool:
-        """Return True if a release may log it at a level, or at one of the same loudness. None: any level."""
+        """Return True if a release may log the message at `level`, or at an equally loud level. None: any level."""
         return level is None or level in self.levels or (level in LOUD and not self.is_quiet)
 
     @property
     def is_quiet(self) -> bool:
-        """Return True if no release logs it at WARN or above."""
+        """Return True if no release logs the message at WARN or above."""
         return not set(self.levels) & set(LOUD)
 
     @property
@@ -61,7 +61,7 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"
 
 
 class Found(NamedTuple):
-    """The entry of a line."""
+    """The entry that matches a line."""
 
     message_id: str  #: such as ``log.stopping_directory``
     message: Message  #: the entry
@@ -75,7 +75,7 @@ class _Known(NamedTuple):
 
 
 class Atlas:
-    """All entries, indexed by logger and by constant text."""
+    """The catalogue of Kafka's log messages, indexed by logger and by constant text."""
 
     def __init__(self, messages: Mapping[str, Message]) -> None:
         self.messages = messages

@@ -26,12 +26,12 @@ _REFERS = re.compile(r"\b(?:exception|stack trace)\b")
 
 
 class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One entry: what an exception or a native error means."""
+    """One entry of the table: the meaning of an exception or a native error."""
 
     meaning: str  #: one sentence
     action: str  #: what to do
     classes: tuple[str, ...] = ()  #: simple names of exception classes; empty: any
-    texts: tuple[str, ...] = ()  #: parts of the error's text, of which one has to occur; empty: any
+    texts: tuple[str, ...] = ()  #: parts of the error's text; at least one must occur; empty: any
 
 
 class Thrown(NamedTuple):
@@ -45,11 +45,11 @@ class Thrown(NamedTuple):
 
 
 def most_specific(record: str) -> Thrown | None:
-    """Return the exception of a record that says most, with its message. None if the record shows none.
+    """Return the most specific exception of a record, with its message. None if the record shows no exception.
 
-    "Caused by" lines name causes from the outermost to the innermost one. Suppressed exceptions are no causes. The
-    innermost exception whose text the table knows says most, then the innermost one with a message. A cause without a
-    message, such as CancellationException, says less than the exception around it.
+    "Caused by" lines name causes from the outermost to the innermost. Suppressed exceptions are not causes. The
+    innermost exception whose text is in the table is the most specific, then the innermost exception with a message. A
+    cause without a message, such as CancellationException, is less specific than the exception around it.
     """
     lines = record.split("\n")
     found: list[Thrown] = []
@@ -81,10 +81,10 @@ def causes() -> dict[str, Cause]:
 
 
 def advice_of(action: str, cause: Cause | None) -> str:
-    """Return what to do about a line whose entry of the atlas has an action, and whose exception has a cause.
+    """Return the advice for a line from the action of its entry and the cause of its exception.
 
-    An error that is known by its text says most. The action of the line comes before that of a class of exceptions,
-    which completes an action that refers to the exception.
+    A cause that is known by its text comes first. The action of the line comes before the advice for a class of
+    exceptions. If the action refers to the exception, the advice for the class is added.
     """
     if cause is None or not cause.action:
         return action
@@ -97,7 +97,7 @@ def advice_of(action: str, cause: Cause | None) -> str:
 
 
 def cause_of(thrown: Thrown) -> tuple[str, Cause] | None:
-    """Return id and entry of an exception. None if the table has none; the entry that says most of it comes first."""
+    """Return id and most specific entry of an exception. None if the table has no entry."""
     text = thrown.text.lower()
     matching = [
         (name, cause, max((len(part) for part in cause.texts if part.lower() in text), default=0))

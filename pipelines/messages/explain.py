@@ -72,10 +72,10 @@ def explain_lines(
     """Return the distinct texts of records, the worst first, then in order of appearance.
 
     Args:
-        lines: of a log in any layout, without line ends.
-        is_single: explain each record at any level; otherwise those at WARN or above and those of the atlas.
-        messages: None for the installed atlas.
-        find_quiet: explains single records below WARN that the atlas does not have. None: they stay unknown.
+        lines: lines of a log in any layout, without line ends.
+        is_single: explain records of any level. False: only records at WARN or above, and records with an entry.
+        messages: the message catalogue. None: the installed one.
+        find_quiet: function that explains records below WARN without an entry, if `is_single`. None: they stay unknown.
     """
     known = messages or atlas()
     found: dict[str, ExplainedText] = {}
@@ -113,7 +113,7 @@ def _rank(explained: ExplainedText) -> int:
 
 
 def _records(lines: Iterable[str]) -> Iterator[str]:
-    """Yield records: a line with a level begins one, unless it belongs to a stack trace."""
+    """Yield records. A line with a level begins a record, unless it belongs to a stack trace."""
     held: list[str] = []
     size = 0
     for line in lines:
@@ -130,7 +130,7 @@ def _records(lines: Iterable[str]) -> Iterator[str]:
 
 
 def format_texts(explained: Iterable[ExplainedText], width: int) -> str:
-    """Return texts as a terminal shows them."""
+    """Return texts formatted for a terminal of `width` columns."""
     blocks = [_block(one, width) for one in explained]
     return "\n\n".join(blocks)
 

@@ -16,7 +16,7 @@ _FRAME = re.compile(r"^\s*(?:at \S+\(|\.\.\. \d+ (?:more|common)|Caused by: |Sup
 
 
 class Line(NamedTuple):
-    """What one line shows by itself."""
+    """Level, logger and message of one line."""
 
     level: str | None  #: None if the line has no level
     logger: str | None  #: simple name; None if the line names no logger

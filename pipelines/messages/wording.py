@@ -9,14 +9,14 @@ _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 
 
 class Wording(NamedTuple):
-    """One text of Kafka's, such as ``Stopping serving logs in dir {directory}``."""
+    """One wording of a log text, such as ``Stopping serving logs in dir {directory}``."""
 
     literals: tuple[str, ...]  #: constant parts; one more than placeholders
     names: tuple[str, ...]  #: names of the placeholders; empty: the value is not captured
 
     @property
     def weight(self) -> int:
-        """Number of constant characters: the more, the more certain is a match."""
+        """Return the number of constant characters. More characters make a match more certain."""
         return sum(map(len, self.literals))
 
     @property
@@ -26,7 +26,7 @@ class Wording(NamedTuple):
 
 
 def parse_wording(text: str) -> Wording:
-    """Return the constant parts and placeholders of a text. A last value may be empty, with the blank before it."""
+    """Return the constant parts and placeholders of a text. The last value may be empty, with the space before it."""
     parts = _PLACEHOLDER.split(text.strip())
     literals, names = parts[::2], parts[1::2]
     if names and not literals[-1]:
@@ -37,11 +37,11 @@ def parse_wording(text: str) -> Wording:
 def match_wording(wording: Wording, text: str, is_whole: bool = True) -> dict[str, str] | None:
     """Return the captured values by name. None if the text does not match.
 
-    The leftmost occurrence of each constant part decides, which finds a match if there is one.
+    Each constant part is matched at its leftmost occurrence, which finds a match if there is one.
 
     Args:
         text: the first line of a message.
-        is_whole: the wording has to cover the whole text; otherwise other text may surround it.
+        is_whole: the wording must match the whole text. False: other text may surround it.
     """
     first, *others = wording.literals
     if is_whole:

@@ -91,15 +91,15 @@ def decide(
     holes: Iterable[str],
     of_rules: Correctness = NO_RULES,
 ) -> tuple[Verdict, tuple[str, ...]]:
-    """Return the verdict, and the reasons why nothing firm can be said; violated > inconclusive > clean.
+    """Return the verdict, and the reasons why a clean verdict is impossible. Violated outranks inconclusive.
 
     Args:
         produce: the replayed acks=all produces.
-        lines: log records.
-        share_parsed: of them, understood; None without records.
-        holes: what must have been logged in the window, and was not read.
-        of_rules: what the rules say. That the evidence of a rule is not there says nothing of the others; without
-            results of rules a contradicted produce is a violation by itself.
+        lines: number of log records.
+        share_parsed: share of the records that were parsed. None if there are no records.
+        holes: messages about records that must have been logged in the window and were not read.
+        of_rules: the results of the rules. A rule without evidence has no effect on the other rules. Without results of
+            rules, a contradicted produce is a violation.
     """
     reasons = []
     if lines == 0:
@@ -121,7 +121,10 @@ def decide(
 
 
 def blame(rows: Collected, kind: str) -> tuple[Blame, ...]:
-    """Of the operations of one kind: a row per broker, worst first: by its waiting beyond ``slow_ms``, then by all."""
+    """Return one row per broker that closed operations of a kind.
+
+    Rows are sorted by waiting time beyond ``slow_ms``, then by total waiting time, largest first.
+    """
     groups = [row for row in rows.groups_of(kind) if row["succeeded"]]
     quantiles = rows.quantiles_of(kind)
     singled_out = rows.singled_out.get(kind, frozenset())
@@ -137,7 +140,7 @@ def blame(rows: Collected, kind: str) -> tuple[Blame, ...]:
         wait = sum(row["wait_ms"] for row in of_node)
         slow_wait = sum(row["slow_wait_ms"] for row in of_node)
         operations = sum(row["operations"] for row in of_node)
-        # Shares add up to 1 on both sides, so some may stand out and never all.
+        # Both shares add up to 1 over all brokers, so at most some brokers exceed their share.
         excess = share_of(slow_wait, all_slow_wait) - share_of(operations, all_operations) if all_slow_wait > 0 else 0.0
         place = "unknown" if node[1] == UNKNOWN_BROKER else places.get(node, "")
         return Blame(
@@ -237,7 +240,7 @@ def assemble(
 
 @dataclass(frozen=True)
 class _Judged:
-    """What the report says of collected rows in a word, and why."""
+    """The verdict on collected rows, and the results that the verdict is derived from."""
 
     tiers: dict[Node, Tier]
     tier: Tier
@@ -251,9 +254,11 @@ class _Judged:
 
 
 def _judge(rows: Collected, config: Config, run: RunInfo, in_window: bool, several: bool = False) -> _Judged:
-    """
+    """Return the verdict on collected rows.
+
     Args:
-        several: the rows are of several clusters.
+        in_window: the rows are limited to a time window.
+        several: the rows are from several clusters.
     """
     highest = config.replay.evidence_tier_max
     tiers = _tiers(rows, highest)
@@ -274,7 +279,7 @@ def _judge(rows: Collected, config: Config, run: RunInfo, in_window: bool, sever
 
 
 def _together(whole: _Judged, parts: Mapping[str, _Judged]) -> _Judged:
-    """Return the report of several clusters, each judged by itself."""
+    """Return the verdict on several clusters: the worst verdict, with the reasons of each cluster."""
     gaps = {name: part.coverage.not_checkable for name, part in parts.items()}
     return replace(
         whole,
@@ -287,13 +292,15 @@ def _together(whole: _Judged, parts: Mapping[str, _Judged]) -> _Judged:
 
 
 def _run_of(run: RunInfo, rows: Collected, cluster_id: str) -> RunInfo:
-    """Return the run without problems of other clusters' files; a file that could not be read may be of any cluster."""
+    """Return the run without problems of other clusters' files. Problems of unreadable files stay: their cluster is
+    unknown.
+    """
     others = {row["path"] for row in rows.files if row["cluster_id"] != cluster_id}
     return replace(run, problems=tuple(problem for problem in run.problems if problem[0] not in others))
 
 
 def incident_of(row: Mapping[str, Any], before: RunBefore | None = None) -> Incident:
-    """Return a row of `pipelines.report.small_tables.incidents` as the report has it."""
+    """Convert a row of `pipelines.report.small_tables.incidents` to an incident of the report."""
     figures = {figure["name"]: figure["value"] for figure in row["figures"]}
     bug = None if row["known_bug"] is None else IncidentBug(id=row["known_bug"], fixed_in=row["fixed_in"])
     return Incident.of(
@@ -311,7 +318,7 @@ def incident_of(row: Mapping[str, Any], before: RunBefore | None = None) -> Inci
 
 
 def _outside(rows: Collected, several: bool) -> Iterable[str]:
-    """Return findings that are outside of the window, one sentence each."""
+    """Yield one sentence for each row of findings outside the window."""
     for row in rows.outside:
         of_cluster = f" of cluster {row['cluster_id']}" if several else ""
         place = f" {row['topic']}-{row['partition']}" if row["topic"] is not None else ""
@@ -347,12 +354,12 @@ def _node(row: Mapping[str, Any]) -> Node:
 
 
 def _nodes(file: Mapping[str, Any]) -> list[Node]:
-    """Who wrote a file: one broker, or several."""
+    """Return the brokers that wrote a file. A file with lines of several brokers has several."""
     return [_node({**file, "broker_id": broker}) for broker in file["broker_ids"] or (file["broker_id"],)]
 
 
 def _tiers(rows: Collected, highest: str) -> dict[Node, Tier]:
-    """Return the tier of everybody that has a file or a parsed record."""
+    """Return the evidence tier of each node that has a file or a parsed record."""
     tiers: dict[Node, Tier] = {node: "T0" for row in rows.files for node in _nodes(row)}
     for row in rows.coverage:
         marks = (row["request_log"], row["partition_debug"], row["completion_trace"])
@@ -361,13 +368,13 @@ def _tiers(rows: Collected, highest: str) -> dict[Node, Tier]:
 
 
 def _named(tiers: Mapping[Node, Tier]) -> dict[str, Tier]:
-    """Return tiers by broker id; with the cluster where there are several."""
+    """Return tiers by broker id. Ids have their cluster as a prefix if there are several clusters."""
     several = len({cluster for cluster, _ in tiers}) > 1
     return {f"{cluster}/{broker}" if several else str(broker): tier for (cluster, broker), tier in tiers.items()}
 
 
 def _controllers(brokers: Iterable[Broker]) -> set[Node]:
-    """Return nodes that are controllers only: they lead no partition, so there is nothing of their own to replay."""
+    """Return the nodes that are controllers only. These nodes lead no partition, so they log nothing to replay."""
 
     def roles(broker: Broker) -> str:
         # Kafka logs a list as [controller].
@@ -409,7 +416,7 @@ def _brokers(rows: Collected, tiers: Mapping[Node, Tier]) -> tuple[Broker, ...]:
 
 
 def _grown(files: Rows) -> Rows:
-    """Return each file once. One that was read as it grew has a row for each time, all with the same beginning."""
+    """Return each file once. A file that grew between runs has one row per run, all with the same beginning."""
     longest: dict[tuple[object, ...], Any] = {}
     for row in files:
         begins = row["path"] if row["first_time"] is None else row["first_time"]

@@ -30,7 +30,7 @@ from highwater.schemas.data_files import DATA_FILES
 from highwater.schemas.table import TableSpec
 
 MANIFEST_NAME = "manifest.json"
-#: What the report is made of; lines as such are in ``gold.evidence``, as far as they are evidence.
+#: Tables from which the report is made. Raw lines are only in ``gold.evidence``.
 BUNDLED = (LOG_FILES, DATA_FILES, *(spec for spec in TABLES if spec.layer == "gold"))
 _PIECE_BYTES = 1 << 20
 #: Equal bundles are equal files.
@@ -46,16 +46,17 @@ def write_bundle(
     redact: Callable[[pa.Table], pa.Table] | None = None,
     cluster_id: str | None = None,
 ) -> None:
-    """Write the archive, whole or not at all.
+    """Write the archive atomically.
 
     Args:
-        report: as it is to be shown: redacted if the tables are.
-        since, until: of tables of requests only those that arrived in the window.
-        redact: what takes the names out of a table.
-        cluster_id: only rows of this cluster; None: of all.
+        report: the report as published. It must be redacted if `redact` is given.
+        since: first arrival of the requests in the archive. None: no bound.
+        until: end of these arrivals, exclusive. None: no bound.
+        redact: function that removes names from a table. None: names stay.
+        cluster_id: limits the rows to this cluster. None: all clusters.
 
     Raises:
-        InputError: it cannot be written there.
+        InputError: the archive cannot be written.
     """
     try:
         handle, name = tempfile.mkstemp(dir=path.parent if isinstance(path, Path) else None, prefix=f".{path.name}.")
@@ -110,7 +111,7 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
 
 
 def _copy(archive: zipfile.ZipFile, name: str, path: Path) -> dict[str, Any]:
-    """Add a file piece by piece, as it is: Parquet is compressed. Gives its entry in the manifest."""
+    """Add a file to the archive in pieces, uncompressed (Parquet is compressed). Return its entry in the manifest."""
     digest, size = hashlib.sha256(), 0
     with path.open("rb") as source, archive.open(zipfile.ZipInfo(name, _MOMENT), "w", force_zip64=True) as member:
         while piece := source.read(_PIECE_BYTES):

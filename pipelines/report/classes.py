@@ -27,8 +27,9 @@ def verdict_class(verdict: str, violated_rules: Iterable[str], has_open_cases: b
     """Return the class of a verdict.
 
     Args:
-        violated_rules: rules with a violation.
-        has_open_cases: whether a case is undecided.
+        verdict: violated, inconclusive or clean.
+        violated_rules: ids of rules with a violation.
+        has_open_cases: True if at least one case is undecided.
     """
     if verdict == "violated":
         return "data_lost" if any(rule_id in LOSS_RULES for rule_id in violated_rules) else "guarantee_broken"

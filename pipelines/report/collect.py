@@ -43,9 +43,9 @@ _ADDED_UP = (LOG_FILES, VIOLATIONS, HOLES, COVERAGE, BROKER_CONFIGS, BROKER_LIFE
 _OF_INTERVALS = ("kind", "cluster_id", "replica_id", "interval_start", "interval_s", "singled_out")
 #: Clocks that are further apart than any that are kept in step: one is wrong, or its log is in another time zone.
 _FAR = (pc.field("lowest_ms") > FAR_APART_MS) | (pc.field("highest_ms") < -FAR_APART_MS)
-#: What tells a run from the one before.
+#: Tables whose versions identify the previous audit.
 _JUDGED = (VIOLATIONS, RULE_RESULTS, INCIDENTS)
-#: ``p99_ms_without`` is worked out for so many brokers, the most blamed first: each costs a quantile of its own.
+#: Number of brokers with a ``p99_ms_without``, the most blamed first. Each broker needs its own quantile.
 BLAMED_MAX = 50
 #: Intervals of the timeline; beyond it the configured interval is doubled until they fit.
 TIMELINE_MAX = 2000
@@ -60,19 +60,19 @@ def collect_report(
     until: datetime | None,
     cluster_id: str | None = None,
 ) -> Report:
-    """Work out the report of what the lake holds.
+    """Build the report from the tables of a lake.
 
     Args:
-        lake: holds the tables named in the imports above.
+        lake: contains the tables named in the imports above.
         config: thresholds and intervals.
-        run: what the lake does not say.
-        since: operations, requests, blame and timeline from this arrival on, findings from this time on; without a
-            zone it is UTC.
-        until: and before this one.
-        cluster_id: only of this cluster, as if the lake had no other; None: of all.
+        run: metadata of the run that the lake does not contain.
+        since: start of the window. Operations, requests, blame and timeline count by arrival, findings by their own
+            time. Without a zone it is UTC. None: no bound.
+        until: end of the window, exclusive. None: no bound.
+        cluster_id: limits the report to this cluster. None: all clusters.
 
     Raises:
-        InputError: nothing was ingested into the lake. Other tables may be missing: they count as empty.
+        InputError: nothing was ingested into the lake. Other missing tables count as empty.
     """
 
     if not lake.exists(LOG_FILES):
@@ -95,7 +95,7 @@ def collect_report(
 
 
 def _asked(lake: Lake, config: Config, bounds: small.WindowBounds, cluster_id: str | None) -> dict[str, Any]:
-    """Return what tables of operations and requests say, aggregated by DuckDB: fields of `Collected`."""
+    """Return the fields of `Collected` that DuckDB aggregates from tables of operations and requests."""
     needed = match_cluster(cluster_id, bounds.arrived())
     reader = open_reader(lake, [(spec, needed) for spec in (DELAYED_OPERATIONS, REQUEST_PHASES, SHARE_OPERATIONS)])
     where = queries.of_window(bounds, cluster_id)
@@ -119,13 +119,15 @@ def _asked(lake: Lake, config: Config, bounds: small.WindowBounds, cluster_id: s
 
 
 def _run_of(lake: Lake, run: RunInfo, cluster_id: str) -> RunInfo:
-    """Return the run without problems of other clusters' files; a file that could not be read may be of any cluster."""
+    """Return the run without problems of other clusters' files. Problems of unreadable files stay: their cluster is
+    unknown.
+    """
     others = lake.rows(LOG_FILES, "path", where=pc.field("cluster_id") != cluster_id)["path"].to_pylist()
     return replace(run, problems=tuple(problem for problem in run.problems if problem[0] not in set(others)))
 
 
 def _held(lake: Lake, bounds: small.WindowBounds, cluster_id: str | None) -> dict[str, Any]:
-    """Return what tables that the driver can hold say: fields of `Collected`. No query."""
+    """Return the fields of `Collected` that are read from small tables without a query."""
 
     def rows(spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> Rows:
         return lake.dicts(spec, *columns, where=match_cluster(cluster_id, where))
@@ -163,13 +165,13 @@ def _held(lake: Lake, bounds: small.WindowBounds, cluster_id: str | None) -> dic
 
 
 def _both_of(evidence: Rows) -> pc.Expression:
-    """Return pairs of brokers that both wrote lines of evidence."""
+    """Return a filter for pairs of brokers that both wrote lines of evidence."""
     brokers = pa.array(sorted({row["broker_id"] for row in evidence if row["broker_id"] is not None}), pa.int32())
     return pc.field("broker_a").isin(brokers) & pc.field("broker_b").isin(brokers)
 
 
 def _before(lake: Lake, cluster_id: str | None) -> RunBefore | None:
-    """Return the audit before the last one; None where there is none, or its files have been removed since."""
+    """Return the previous audit. None for the first audit, or if the files of the previous audit were removed."""
     last = lake.stamp(VIOLATIONS)
     versions = [{stamp: version for version, stamp in reversed([*lake.stamps(spec)])} for spec in _JUDGED]
     earlier = next((stamp for _, stamp in lake.stamps(VIOLATIONS) if stamp != last), None)
@@ -183,9 +185,7 @@ def _before(lake: Lake, cluster_id: str | None) -> RunBefore | None:
 
 
 def _most_blamed(groups: Rows) -> list[Node]:
-    """Return the cluster and id of blamed brokers, worst first, at most `BLAMED_MAX`; produces come before
-    coordinators.
-    """
+    """Return (cluster, id) of the most blamed brokers, at most `BLAMED_MAX`. Produces rank before coordinators."""
     nodes: dict[Node, None] = {}
     for kind in (PRODUCE, COORDINATOR):
         waits: dict[Node, tuple[float, float]] = {}

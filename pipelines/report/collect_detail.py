@@ -59,12 +59,13 @@ def collect_detail(
     started: datetime | None,
     cluster_id: str | None = None,
 ) -> Detail:
-    """Return what the page shows of a window of time, and of the cluster.
+    """Return the details that only the page shows, for a time window and a cluster.
 
     Args:
-        since, until: of operations and requests, by their arrival, as of the report.
-        started: when the verb was; its cost is told by it.
-        cluster_id: only of this cluster; None: of all.
+        since: first arrival of operations and requests. None: no bound.
+        until: end of these arrivals, exclusive. None: no bound.
+        started: start time of the command, from which its cost is computed. None: the cost is unknown.
+        cluster_id: limits the details to this cluster. None: all clusters.
     """
     tables = _Tables(lake, cluster_id)
     bounds = small.bounds(since, until)
@@ -85,7 +86,7 @@ def collect_detail(
 
 
 def rules_said() -> tuple[RuleText, ...]:
-    """Return the results of all rules."""
+    """Return the texts of all rules."""
     names = RuleText.model_fields.keys() - {"rule_id"}
     return tuple(
         RuleText(rule_id=rule.rule_id, **{name: getattr(rule.texts, name) for name in names}) for rule in RULES
@@ -93,14 +94,14 @@ def rules_said() -> tuple[RuleText, ...]:
 
 
 class _Tables:
-    """The tables of a lake, or what they have of one cluster."""
+    """The tables of a lake, limited to one cluster if a cluster is given."""
 
     def __init__(self, lake: Lake, cluster_id: str | None) -> None:
         self.lake = lake
         self.cluster_id = cluster_id
 
     def rows(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> Rows:
-        """Return rows of a table that the driver can hold."""
+        """Return rows of a table that is small enough for the driver."""
         return dicts(self.lake.rows(spec, *columns, where=match_cluster(self.cluster_id, where)))
 
 
@@ -110,9 +111,9 @@ class _Tables:
 def _aggregates(
     tables: _Tables, config: Config, files: Rows, bounds: small.WindowBounds
 ) -> tuple[Cubes | None, dict[str, int]]:
-    """Return aggregates of all arrivals in the window, and the operations with a story, with their arrivals.
+    """Return aggregates of all arrivals in the window, and the arrivals of operations with a story by operation id.
 
-    None where there is no time at all.
+    The aggregates are None if the logs contain no times.
     """
     needed = match_cluster(tables.cluster_id, bounds.arrived())
     reader = open_reader(tables.lake, [(DELAYED_OPERATIONS, needed), (REQUEST_PHASES, needed)])
@@ -128,7 +129,7 @@ def _aggregates(
 
 
 def _intervals(files: Rows, bounds: small.WindowBounds, arrivals: list[int]) -> Intervals | None:
-    """Of all that the logs tell of, within the window; None where there is no time at all."""
+    """Return intervals that cover all times of the logs within the window. None if the logs contain no times."""
     ends = (row[name] for row in files for name in ("first_time", "last_time"))
     times = [*(end for end in ends if end is not None and is_possible(end)), *arrivals]
     first = max(min(times, default=0), bounds.since_us or 0)
@@ -203,7 +204,7 @@ def _story_rows(tables: _Tables, worst: dict[str, int], paths: dict[str, str]) -
 
 
 def _reader_of_stories(lake: Lake, operations: Rows) -> LakeReader:
-    """Return DuckDB over what operations' requests and fetches may be in; over nothing of tables that are too large."""
+    """Return a DuckDB reader of the tables with operations' requests and fetches. Too large tables are empty."""
     times = [time for row in operations for time in (row["handled_time"], row["completed_time"])]
     taken_up = pc.field("dequeued_time")
     around = taken_up >= instant(min(times) - stories.BEFORE_US)
@@ -228,5 +229,7 @@ def _texts(tables: _Tables, lines: dict[Place, int]) -> dict[Place, str]:
 
 
 def _at(name: str, times_us: Iterable[int]) -> pc.Expression:
-    """Return rows of some instants, by which parts of large files are skipped: their rows are in order of time."""
+    """Return a filter for rows at some instants. Files are sorted by time, so the filter also skips parts of large
+    files.
+    """
     return pc.field(name).isin(pa.array(sorted(set(times_us)), pa.timestamp("us", "UTC")))

@@ -51,7 +51,7 @@ _Order = Callable[[str], tuple[int, str]]
 
 @dataclass(frozen=True)
 class Correctness:
-    """What the rules say."""
+    """Results of the rules."""
 
     rules: tuple[RuleResult, ...] = ()  #: in the order in which they are reported; empty where none was run
     #: violations, observations, open_cases: findings of their own; what follows from one is within it
@@ -76,14 +76,14 @@ def correctness(
     several: bool = False,
     known: Mapping[str, Rule] = BY_ID,
 ) -> Correctness:
-    """Return what the rules say of collected rows.
+    """Return the results of the rules from collected rows.
 
     Args:
-        brokers: those whose evidence decides what can be checked.
-        highest: evidence above this tier is not used.
-        in_window: the findings are those of a window; then a verdict of a rule is not one of the window.
-        several: the findings are of several clusters: each says which.
-        known: rules by id, in the order in which they are reported.
+        brokers: brokers whose evidence decides which rules can be checked.
+        highest: highest tier of evidence that is used.
+        in_window: the findings are limited to a window. The verdicts of the rules are not.
+        several: the findings are from several clusters, and each names its cluster.
+        known: rules by id, in the order of the report.
     """
     numbers = {rule_id: number for number, rule_id in enumerate(known)}
 
@@ -116,7 +116,7 @@ def correctness(
 
 
 def _requests_per_s(rows: Collected, brokers: Sequence[Broker]) -> float | None:
-    """Return requests a second that a broker with a request log answers, on average over its logs; None without one."""
+    """Return the mean request rate of brokers with a request log, per second and broker. None without a request log."""
     requests = sum(row["requests"] for row in rows.latency.values())
     seconds = sum(
         (datetime.fromisoformat(broker.last_time) - datetime.fromisoformat(broker.first_time)).total_seconds()
@@ -127,25 +127,23 @@ def _requests_per_s(rows: Collected, brokers: Sequence[Broker]) -> float | None:
 
 
 def rule_state(rule: RuleResult, gaps: Iterable[NotCheckable]) -> str:
-    """Return a rule's verdict in words: its own, ``not checkable`` without its evidence, ``not applicable`` to these
-    logs.
-    """
+    """Return the state of a rule: its verdict, ``not checkable`` without evidence, or ``not applicable``."""
     if rule.verdict == INCONCLUSIVE and any(gap.rule_id == rule.rule_id for gap in gaps):
         return NOT_CHECKABLE
     return rule.verdict if rule.applicable else NOT_APPLICABLE
 
 
 def rule_states(report: Report) -> dict[str, int]:
-    """Return how many rules came to which state, what matters most first; states that no rule has are left out."""
+    """Return the number of rules by state, the most important state first. States without rules are left out."""
     gaps = report.coverage.not_checkable
     states = Counter(rule_state(rule, gaps) for rule in report.rules)
     return {state: states[state] for state in RULE_STATES if states[state]}
 
 
 def place_of(finding: Finding) -> str:
-    """Where it is: ``orders-3, offsets 12-14, leader epoch 5``; empty if nothing says it.
+    """Return the place of a finding: ``orders-3, offsets 12-14, leader epoch 5``. Empty if the finding has no place.
 
-    Of several clusters: ``cluster east, orders-3, ...``.
+    With several clusters the place begins with the cluster: ``cluster east, orders-3, ...``.
     """
     parts = [] if finding.cluster_id is None else [f"cluster {finding.cluster_id}"]
     if finding.topic is not None:
@@ -165,10 +163,10 @@ def _is_violated(row: Mapping[str, Any]) -> bool:
 
 
 def _result(row: Mapping[str, Any], gap: NotCheckable | None, before: RunBefore | None) -> RuleResult:
-    """Return what became of a rule; one whose evidence is not there proves nothing by having found nothing.
+    """Return the result of a rule. A rule without evidence proves nothing by an absence of findings.
 
-    Whether a rule that judged nothing has a reason for doubt or not, the same goes for every rule: without one it is
-    not applicable, whatever the table's verdict, which does not know which evidence is there.
+    A rule that judged nothing is not applicable unless there is a reason for doubt. The verdict in the table does not
+    count, since the table does not record which evidence is missing.
     """
     short = gap if gap and not _is_violated(row) else None
     judged = any(row[name] for name in ("checked", "cases", "observations", "open_cases"))
@@ -183,7 +181,7 @@ def _result(row: Mapping[str, Any], gap: NotCheckable | None, before: RunBefore 
 
 
 def _doubts(results: Rows, holes: Set[str]) -> Iterable[str]:
-    """Return why rules are inconclusive, apart from holes in the logs, open cases and missing evidence."""
+    """Yield why rules are inconclusive, except holes in the logs, open cases and missing evidence."""
     doubts = dict.fromkeys(doubt for row in results for doubt in row["doubts"] if doubt not in holes)
     if doubts:
         yield "; ".join(doubts)
@@ -201,7 +199,7 @@ def _left_open(open_cases: Sequence[Finding]) -> Iterable[str]:
 
 
 def _findings(rows: Collected, order: _Order, several: bool) -> dict[str, tuple[Finding, ...]]:
-    """Return findings of their own, by severity, each with those that follow from it."""
+    """Return root findings by severity, each with the findings that follow from it."""
     lines: dict[str, Rows] = defaultdict(list)
     for row in rows.evidence:
         lines[row["finding_id"]].append(row)
@@ -238,7 +236,7 @@ def _findings(rows: Collected, order: _Order, several: bool) -> dict[str, tuple[
 
 
 def _key(row: Mapping[str, Any], order: _Order) -> tuple[Any, ...]:
-    """By rule, place and offset; what has none of these comes first."""
+    """Return a sort key: rule, place, offset. Missing values sort first."""
     numbers = (-1 if row[name] is None else row[name] for name in ("partition", "offset_start", "time"))
     return (*order(row["rule_id"]), row["topic"] or "", *numbers, row["finding_id"])
 

@@ -8,7 +8,7 @@ from highwater.pipelines.report.cubes.parts import Cubes
 
 
 class RuleText(Part):
-    """What a rule says."""
+    """The texts of a rule."""
 
     rule_id: Text
     guarantee: Text
@@ -18,16 +18,16 @@ class RuleText(Part):
 
 
 class Cost(Part):
-    """What the run took."""
+    """Input size and duration of the run."""
 
     bytes: Count  #: of the input files as stored; ``lines`` in them
     lines: Count
-    made: Instant | None  #: when this report was made; null where nobody took the time
+    made: Instant | None  #: when this report was made; null if the time was not measured
     seconds: float | None  #: from the verb's start until then
 
 
 class Detail(Part):
-    """All of it; null cubes: there are no operations or requests."""
+    """All details of the page. Null cubes: the logs contain no operations or requests."""
 
     cluster: Cluster
     cubes: Cubes | None
@@ -35,5 +35,5 @@ class Detail(Part):
     cost: Cost
 
 
-#: Of a report that is no page.
+#: Details of a report without a page.
 NO_DETAIL = Detail(cluster=Cluster(), cubes=None, rules=(), cost=Cost(bytes=0, lines=0, made=None, seconds=None))

@@ -30,7 +30,7 @@ COORDINATOR_APIS = (
     "WRITE_SHARE_GROUP_STATE",
     "DELETE_SHARE_GROUP_STATE",
 )
-#: Requests whose latency the report has by API, beside produces and fetches.
+#: APIs with a latency in the report, besides produces and fetches.
 APIS = (*COORDINATOR_APIS, *SHARE_APIS)
 #: Parts of an acks=all wait: name in the report, column of gold.delayed_operations.
 SPLIT = {
@@ -57,12 +57,12 @@ TICKS_PER_MS = 100
 
 @dataclass(frozen=True)
 class Collected:
-    """What the queries of `pipelines.report.collect` gave."""
+    """Rows that the queries of `pipelines.report.collect` returned."""
 
     groups: Rows  #: counts of operations per combination of their columns with few values
     quantiles: Mapping[str, dict[str, Any]]  #: a row of all quantiles per kind of operation
     blamed: tuple[Node, ...]  #: brokers that ``quantiles`` has figures of; the position is part of the column names
-    singled_out: Mapping[str, frozenset[Node]]  #: brokers that stood out in some interval, per kind of operation
+    singled_out: Mapping[str, frozenset[Node]]  #: brokers with conspicuous waits, by kind of operation
     #: timeline, interval_s: counts of acks=all produces per interval, and its length
     timeline: Rows
     interval_s: int
@@ -74,7 +74,7 @@ class Collected:
     configs: Rows  #: a row per broker and key
     lifecycle: Rows  #: version and mode per broker
     delta_versions: dict[str, int]  #: of every table
-    #: rows of gold.violations, at most so many of a severity; ``of_severity`` says how many there are
+    #: rows of gold.violations, limited per severity; ``of_severity`` has the full counts
     findings: Rows = field(default_factory=list)
     evidence: Rows = field(default_factory=list)  #: their lines
     clocks: Rows = field(default_factory=list)  #: rows of gold.clock_bounds of the brokers that wrote them
@@ -113,7 +113,13 @@ def share_of(part: float, whole: float) -> float:
 
 
 def count_by(groups: Rows, key: str, of: Callable[[dict[str, Any]], bool] = lambda row: True) -> dict[str, int]:
-    """Return operations per value of a column, most frequent first; rows without a value are left out."""
+    """Return the number of operations per value of a column, most frequent first. Rows without a value are left out.
+
+    Args:
+        groups: rows with a count of operations.
+        key: the column.
+        of: filter; only rows for which it returns True count.
+    """
     counts: dict[str, int] = defaultdict(int)
     for row in groups:
         if row[key] is not None and of(row):

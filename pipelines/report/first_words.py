@@ -26,7 +26,7 @@ from highwater.schemas.silver import BROKER_LIFECYCLE
 
 #: Brokers, problems or texts that are named.
 SHOWN_MAX: Final = 3
-#: Text of which errors are read before anything is stored.
+#: Bytes of log text, at most, in which errors are searched before ingestion.
 TEXTS_BYTES_MAX: Final = 16 << 20
 _TEXTS: Final = f"""
     SELECT level, count(*) AS lines, epoch_us(min(time)) AS first, min_by(message, time) AS message,
@@ -40,12 +40,12 @@ _TEXTS: Final = f"""
 def of_profiles(
     profiles: Sequence[Profile], owners: Mapping[str, Identity], unread: Iterable[tuple[str, str]]
 ) -> Iterator[str]:
-    """Yield brokers, releases and period, then the sources, then what is not read.
+    """Yield lines about brokers, releases and period, then about sources, then about unreadable files.
 
     Args:
-        profiles: new files.
-        owners: identity of each, by path.
-        unread: paths that cannot be read, and why.
+        profiles: profiles of new files.
+        owners: identity of the broker that wrote each file, by path.
+        unread: paths of unreadable files, with the reason.
     """
     readable = [item for item in profiles if item.readable]
     if readable:
@@ -76,7 +76,7 @@ def of_profiles(
 
 
 def is_short(profiles: Iterable[Profile]) -> bool:
-    """Return True if errors can be read from files at once: request logs have none."""
+    """Return True if all files but request logs are small enough to search for errors before ingestion."""
     return sum(item.content_bytes for item in profiles if _has_errors(item)) <= TEXTS_BYTES_MAX
 
 
@@ -85,7 +85,7 @@ def _has_errors(item: Profile) -> bool:
 
 
 def of_new_texts(profiles: Iterable[Profile], owners: Mapping[str, Identity], how: HowRead) -> Iterator[str]:
-    """Yield the most frequent texts at ERROR or above, read from files."""
+    """Yield the most frequent texts at ERROR or above, read from files before ingestion."""
     spans = (span_of(item, owners[item.path]) for item in profiles if _has_errors(item))
     loud: list[pa.RecordBatch] = []
     # The run reads each file again: it reports one that has changed.
@@ -98,12 +98,12 @@ def of_new_texts(profiles: Iterable[Profile], owners: Mapping[str, Identity], ho
 
 
 def of_texts(lake: Lake) -> Iterator[str]:
-    """Yield the most frequent texts at ERROR or above."""
+    """Yield the most frequent texts at ERROR or above in a lake."""
     yield from _texts(open_reader(lake, [], [(LOG_LINES, None)]).rows(_TEXTS))
 
 
 def of_restarts(lake: Lake) -> Iterator[str]:
-    """Yield restarts without a shutdown."""
+    """Yield a line for each restart without a shutdown."""
     reader = open_reader(lake, [(BROKER_LIFECYCLE, None)])
     crashes = reader.rows(
         """SELECT broker_id, epoch_us(time) AS time FROM (

@@ -27,7 +27,7 @@ ALSO_MAX = 5
 ALSO_LOGGED = "also_logged"
 #: Kinds in which acks=all produces waited: what `whatif` and `compare` answer.
 _OF_WAITS = ("slow_replica", "broker_stalled", "broker_died", "isr_shrunk", "log_directory_failed")
-#: Kinds of partitions that nobody leads.
+#: Kinds of incidents about partitions without a leader.
 _WITHOUT_LEADER = ("partitions_without_leader",)
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 #: Minimum length of a window to compare with.
@@ -54,7 +54,7 @@ _KAFKA_COMMANDS: Final = {
 
 
 class Chain(NamedTuple):
-    """An incident that no other one caused, and what it brought about."""
+    """An incident without a known cause, and the incidents that it caused."""
 
     cause: Incident
     effects: tuple[Incident, ...]  #: direct and indirect effects, by rank
@@ -92,12 +92,12 @@ class Chain(NamedTuple):
 
     @property
     def severity(self) -> str:
-        """Return the worst severity of its parts."""
+        """Return the worst severity of the incidents in the chain."""
         return min((part.severity for part in self.parts), key=_WEIGHT.index)
 
     @property
     def advice(self) -> str:
-        """Return the advice of the head, else of the first part that has one."""
+        """Return the advice of the head. Without it, the first advice of another incident of the chain."""
         return next((part.advice for part in (self.head, *self.parts) if part.advice), "")
 
     @property
@@ -111,13 +111,21 @@ class Chain(NamedTuple):
         return self.head.end_time
 
     def commands(self, has_requests: bool) -> list[str]:
-        """Return the next commands: those of the head, then those of the cause."""
+        """Return the next commands for the head, then for its cause.
+
+        Args:
+            has_requests: request logs were read, so waits are known.
+        """
         kafka = filter(None, [kafka_command(self.head)])
         asked = [*kafka, *commands(self.head, has_requests), *commands(self.cause, has_requests)]
         return list(dict.fromkeys(asked))
 
     def action(self, has_requests: bool) -> str:
-        """Return what to do: the advice, then a command that can be pasted."""
+        """Return the advice, then a command to paste.
+
+        Args:
+            has_requests: request logs were read, so waits are known.
+        """
         _, colon, last = self.advice.rpartition(": ")
         if colon and _COMMAND.match(last) and ". " not in last:
             return self.advice
@@ -125,7 +133,9 @@ class Chain(NamedTuple):
 
 
 def chains(incidents: Sequence[Incident]) -> list[Chain]:
-    """Return incidents by their first cause, in their order. An incident without a known cause is its own chain."""
+    """Return incidents grouped by their first cause, in the given order. An incident without a known cause begins a
+    chain.
+    """
     by_id = {incident.incident_id: incident for incident in incidents}
 
     def root(incident: Incident) -> Incident:
@@ -145,9 +155,9 @@ def chains(incidents: Sequence[Incident]) -> list[Chain]:
 
 
 def chains_by_harm(incidents: Sequence[Incident]) -> list[Chain]:
-    """Return chains by rank, those with lost data first, then other broken guarantees.
+    """Return chains by rank: chains with lost data first, then chains with other broken guarantees.
 
-    Texts that are only named are left out.
+    Chains of log texts that are listed only by name are left out.
     """
     ranked = chains([incident for incident in incidents if not _is_remark(incident)])
     first = {"data_lost": 0, "guarantee_broken": 1}
@@ -155,7 +165,7 @@ def chains_by_harm(incidents: Sequence[Incident]) -> list[Chain]:
 
 
 class IncidentSummary(NamedTuple):
-    """What the first screen shows."""
+    """Content of the first screen."""
 
     chains: tuple[Chain, ...]  #: worst chains, at most `CHAINS_MAX`
     left_out: tuple[Chain, ...]  #: chains that are not among them
@@ -164,18 +174,18 @@ class IncidentSummary(NamedTuple):
 
     @property
     def chain_count(self) -> int:
-        """Return the number of all chains."""
+        """Return the number of chains, shown and left out."""
         return len(self.chains) + len(self.left_out)
 
     @property
     def left_out_text(self) -> str:
-        """Return the chains that are left out, by the kind of their head: ``isr shrunk (3), broker died``."""
+        """Return the number of chains left out, by the kind of their head: ``isr shrunk (3), broker died``."""
         kinds = Counter(chain.head.kind.replace("_", " ") for chain in self.left_out)
         return ", ".join(f"{kind} ({count(many)})" if many > 1 else kind for kind, many in kinds.most_common())
 
 
 def story(report: Report) -> IncidentSummary:
-    """Return the worst chains, at most `CHAINS_MAX`, and the others."""
+    """Return the worst chains, at most `CHAINS_MAX`, and the chains left out."""
     ranked = chains_by_harm(report.incidents)
     also = tuple(filter(_is_remark, report.incidents))
     shown = also[: min(ALSO_MAX, max(0, CHAINS_MAX - len(ranked)))]
@@ -187,7 +197,7 @@ def _is_remark(incident: Incident) -> bool:
 
 
 def worst(report: Report) -> list[Chain]:
-    """Return chains by harm, except what was done on purpose or only logged."""
+    """Return chains by harm. Deliberate actions and chains that are only logged are left out."""
     return [chain for chain in chains_by_harm(report.incidents) if chain.severity != "info"]
 
 
@@ -208,7 +218,7 @@ def sentence_case(text: str) -> str:
 
 
 def kafka_command(incident: Incident) -> str:
-    """Return Kafka's command for what is still under way when the logs end. Empty if it is over, or has none."""
+    """Return the Kafka command for an incident that lasts until the logs end. Empty if it ended or has no command."""
     return _KAFKA_COMMANDS.get(incident.kind, "") if incident.end_time is None else ""
 
 
@@ -218,7 +228,7 @@ def window(incident: Incident | Chain) -> str:
 
 
 def window_words(start_time: str, end_time: str | None) -> str:
-    """Return a window in words. None as its end means the end of the logs."""
+    """Return a window in words. An end of None is the end of the logs."""
     start, end = span(start_time, end_time)
     if end_time is None:
         return f"{start} to the end of the logs"
@@ -226,15 +236,13 @@ def window_words(start_time: str, end_time: str | None) -> str:
 
 
 def span(start: str | None, end: str | None) -> tuple[str, str]:
-    """Return two instants to the second, ``-`` for none; of the later one the time of day alone where both are of one
-    day.
-    """
+    """Return two times to the second, ``-`` for None. The second has no date if both are on one day."""
     since, until = ("-" if time is None else time[:19].replace("T", " ") for time in (start, end))
     return since, until[11:] if since[:10] == until[:10] and until != "-" else until
 
 
 def bug(incident: Incident) -> str:
-    """Return ``Known bug KAFKA-3410, fixed in 2.0.1 and 2.1.0.``; empty where no known bug has its signature."""
+    """Return ``Known bug KAFKA-3410, fixed in 2.0.1 and 2.1.0.`` Empty if the incident matches no known bug."""
     if incident.known_bug is None:
         return ""
     fixed = f", fixed in {incident.known_bug.fixed_in}" if incident.known_bug.fixed_in else ""
@@ -242,15 +250,15 @@ def bug(incident: Incident) -> str:
 
 
 def account_of(incident: Incident) -> str:
-    """Return what happened, and the known bug that it is."""
+    """Return the account of an incident, followed by its known bug."""
     return f"{incident.sentence} {bug(incident)}".rstrip()
 
 
 def commands(incident: Incident, has_requests: bool) -> list[str]:
-    """Return the next commands, each with window and subject filled in.
+    """Return the next commands for an incident, with its window and subject filled in.
 
     Args:
-        has_requests: request logs were read, so that waits are known.
+        has_requests: request logs were read, so waits are known.
     """
     start = datetime.fromisoformat(incident.start_time).replace(microsecond=0)
     end = None if incident.end_time is None else datetime.fromisoformat(incident.end_time).replace(microsecond=0)
@@ -282,7 +290,7 @@ def verdict_words(report: Report) -> str:
 
 
 def verdict_sentence(report: Report) -> str:
-    """Return what the verdict rests on: broken rules, and how many guarantees were kept, open or not checkable."""
+    """Return the reasons for the verdict: broken rules, and the numbers of kept, open and not checkable guarantees."""
     states = rule_states(report)
     if not states:
         return "No rule was run."
@@ -302,7 +310,7 @@ def verdict_sentence(report: Report) -> str:
 
 
 def age(report: Report) -> str:
-    """Return how long before the report the logs end: `` (6 days ago)``. Empty if unknown."""
+    """Return the time from the end of the logs to the report: `` (6 days ago)``. Empty if unknown."""
     last = max((broker.last_time for broker in report.brokers if broker.last_time), default=None)
     made = report.detail.cost.made if report.detail else None
     if last is None or made is None:
@@ -315,7 +323,7 @@ def age(report: Report) -> str:
 
 
 def about(report: Report) -> Iterator[str]:
-    """Yield cluster, releases, brokers and period of the report."""
+    """Yield the cluster, the releases, the brokers and the period of the report."""
     clusters = sorted({broker.cluster_id for broker in report.brokers})
     versions = sorted({broker.kafka_version for broker in report.brokers if broker.kafka_version})
     first = min((broker.first_time for broker in report.brokers if broker.first_time), default=None)

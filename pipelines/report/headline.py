@@ -80,7 +80,7 @@ def _of_findings(report: Report, findings: Sequence[Finding], chains: Sequence[C
 
 
 def _lost(findings: Sequence[Finding]) -> str:
-    """Return the number of lost records in words, as far as offsets show it."""
+    """Return the number of lost records in words, if offsets show it."""
     texts = TEXTS[findings[0].rule_id]
     offsets = [(finding.offset_start, finding.offset_end) for finding in findings]
     sizes = [end - start for start, end in offsets if start is not None and end is not None]
@@ -103,7 +103,7 @@ def _broken(report: Report, findings: Sequence[Finding]) -> str:
 
 
 def _lateness(report: Report, rule_id: str) -> str:
-    """Return by how much the worst answer was late, for the rule that judges it."""
+    """Return the lateness of the worst late produce in words. Empty for rules other than `late-completion`."""
     worst = report.operations.produce.worst if rule_id == "late-completion" else ()
     late = [operation.residual_ms for operation in worst if operation.operation_class == "late"]
     longest_ms = max((residual for residual in late if residual is not None), default=None)
@@ -113,7 +113,7 @@ def _lateness(report: Report, rule_id: str) -> str:
 
 
 def _places(findings: Sequence[Finding]) -> str:
-    """Return ``events-0 (offsets 848-897)``; of more than `NAMED_MAX` partitions how many there are."""
+    """Return ``events-0 (offsets 848-897)``. With more than `NAMED_MAX` partitions, return their number."""
     named = list(dict.fromkeys(filter(None, map(_place, findings))))
     if len(named) <= NAMED_MAX:
         return ", ".join(named)
@@ -140,7 +140,7 @@ def _cause(finding: Finding, chain: Chain | None) -> str:
 
 
 def shorten(sentence: str, limit: int) -> str:
-    """Return a sentence without brackets and last clauses, so that it has at most so many words, if possible."""
+    """Return a sentence without brackets and last clauses, to have at most `limit` words if possible."""
     if len(sentence.split()) <= limit:
         return sentence
     clauses = _CLAUSE.split(_BRACKETS.sub("", sentence.rstrip(".")))
@@ -156,7 +156,7 @@ _CLAUSE: Final = re.compile(r"(?=: |; |, (?:and|but|so|then|until|when|where|whi
 
 
 def _keep_and_resend(report: Report, findings: Sequence[Finding]) -> str:
-    """Return how to keep what replicas still hold, and how to find what to send again."""
+    """Return instructions to preserve the records that replicas still have, and to find the records to resend."""
     first = findings[0]
     down = sorted(
         {
@@ -209,7 +209,7 @@ def _of_chain(report: Report, chain: Chain) -> Headline:
 
 
 def _dated(sentence: str, start_time: str) -> str:
-    """Return a sentence with the date before its first time of day."""
+    """Return a sentence with the date inserted before its first time of day."""
     return _CLOCK.sub(f"{start_time[:10]} \\g<0>", sentence, count=1)
 
 
@@ -237,7 +237,7 @@ def _of_verdict(report: Report, of_verdict: VerdictClass) -> Headline:
 
 
 def place_and_rule(finding: Finding) -> str:
-    """Return which rule cannot be decided, and where."""
+    """Return a clause with the rule of an open case, and its place if known."""
     where = _place(finding)
     return f"{finding.rule_id}{f' of {where}' if where else ''} cannot be decided from these logs"
 

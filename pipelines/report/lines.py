@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from highwater.pipelines.base.grid import format_grid
 from highwater.pipelines.base.plain import PROSE_WIDTH, TEXT_MAX, plain
 
-#: Of a list that may be long only so many entries are shown.
+#: Entries shown of a list without a limit.
 SHOWN_MAX = 5
 
 
@@ -23,7 +23,7 @@ _GLUE = "\N{NO-BREAK SPACE}"
 
 
 def _glued(text: str, room: int) -> str:
-    """Return the text with commands that fit on a line kept whole: they are copied."""
+    """Return the text with unbreakable commands, so that they can be copied. Commands longer than a line may break."""
 
     def glue(match: re.Match[str]) -> str:
         return match[0].replace(" ", _GLUE) if len(match[0]) <= room else match[0]
@@ -44,34 +44,40 @@ def _wrap(text: str, first: str, rest: str) -> list[str]:
 
 
 def wrapped(line: str) -> Iterator[str]:
-    """Yield a line over as many as it needs, those behind the first indented."""
+    """Yield a line wrapped to the width. Continuation lines are indented."""
     indent = " " * (len(line) - len(line.lstrip()) + 2)
     yield from _wrap(line, "", indent) or [""]
 
 
 def indented(text: str, first: str, rest: str, limit: int = 3 * TEXT_MAX) -> list[str]:
-    """Return a text over as many lines as it needs, behind the first indentation, then behind the other."""
+    """Return a text wrapped to the width.
+
+    Args:
+        first: indentation of the first line.
+        rest: indentation of the other lines.
+        limit: characters of the text, at most.
+    """
     return _wrap(plain(text, limit), first, rest)
 
 
 def listed(prefix: str, texts: Sequence[str]) -> Iterator[str]:
-    """Yield some texts, each behind a prefix, and how many more there are."""
+    """Yield the first texts, each with a prefix, then the number of texts left out."""
     for text in texts[:SHOWN_MAX]:
         yield from wrapped(f"  {prefix}{plain(text, 2 * TEXT_MAX)}")
     yield from left_out(texts, "more", prefix)
 
 
 def left_out(entries: Sequence[object], what: str, prefix: str = "") -> Iterator[str]:
-    """Yield how many entries are not among the first; nothing where all are."""
+    """Yield the number of entries beyond the limit. Yield nothing if all entries are shown."""
     if len(entries) > SHOWN_MAX:
         yield f"  {prefix}and {len(entries) - SHOWN_MAX} {what}, see the report"
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: set[int]) -> Iterator[str]:
-    """Yield aligned columns; on a terminal that is too narrow a block per row.
+    """Yield a table with aligned columns. On a narrow terminal, yield a block per row.
 
     Args:
-        left: numbers of the columns that are text.
+        left: indexes of left-aligned columns, which contain text.
     """
     right = [place not in left for place in range(len(columns))]
     yield from format_grid(columns, [[plain(cell) for cell in row] for row in rows], right, PROSE_WIDTH).split("\n")

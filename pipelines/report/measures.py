@@ -36,7 +36,7 @@ class ResidualQuantiles(TotalQuantiles):
 
 
 class WorstOperation(Part):
-    """*(extra)* One operation worth looking at, and where to find it: broker, connection's client and arrival."""
+    """*(extra)* An operation worth looking at, identified by broker, client and arrival."""
 
     broker_id: int  #: that answered it
     client_id: Text | None  #: of the request; ``highwater trace request`` takes broker and correlation id
@@ -56,10 +56,10 @@ class WorstOperation(Part):
 
 
 class Judged(Part):
-    """How operations that Kafka's purgatory may hold were answered, against what its rules predict."""
+    """The answers to operations that wait in Kafka's purgatory, compared to the predicted times."""
 
     observed: Count  #: operations of the window, one per request
-    replayed: Count  #: those of any class but unobservable; the five classes add up to ``observed``
+    replayed: Count  #: operations of any class but unobservable; the five classes sum to ``observed``
     explained: Count  #: answered within 5 ms of the predicted interval
     jitter: Count  #: less than 100 ms after it
     late: Count  #: much later, though the rule was satisfied
@@ -88,9 +88,9 @@ class Operations(Judged):
 
 
 class ReaderGroup(Part):
-    """*(extra)* Fetches of one kind of reader: followers, or consumers that ask alike."""
+    """*(extra)* Fetches of followers, or of consumers with equal parameters."""
 
-    #: ``other`` takes in all beyond the largest `pipelines.report.operations.GROUPS_MAX` groups
+    #: ``other``: all beyond the largest `pipelines.report.operations.GROUPS_MAX` groups
     reader: Literal["follower", "consumer", "other"]
     min_bytes: int | None  #: what the consumers of the group ask for; null for followers and for ``other``
     isolation_level: Literal["read_uncommitted", "read_committed"] | None  #: likewise
@@ -128,7 +128,7 @@ class ApiOperations(Part):
 
 
 class CoordinatorOperations(Operations):
-    """Requests of group and transaction coordinators whose records wait for replication as a client's do."""
+    """Requests of group and transaction coordinators that wait for replication, like an acks=all produce."""
 
     by_api: dict[Text, ApiOperations]  #: *(extra)* by API of the request, the most frequent first
 
@@ -142,14 +142,14 @@ class OperationsByKind(Part):
 
 
 class PhaseTimes(Part):
-    """One phase."""
+    """Times of one phase of a request."""
 
     mean: float | None  #: milliseconds
     p99: float | None  #: likewise
 
 
 class RequestLatency(Part):
-    """Where the time of one kind of request went."""
+    """Time of one kind of request, by phase."""
 
     requests: Count  #: *(extra)* how many there were
     total_ms: TotalQuantiles  #: arrival to response sent
@@ -188,7 +188,7 @@ class Latency(Part):
 
     @property
     def by_kind(self) -> dict[str, RequestLatency]:
-        """Return the kinds of requests that there are, by name."""
+        """Return the kinds of requests that occur, by name."""
         return {
             name: kind for name in type(self).model_fields if isinstance(kind := getattr(self, name), RequestLatency)
         }
@@ -199,7 +199,7 @@ class Latency(Part):
 
 
 class ShareMember(Part):
-    """*(extra)* What a member of a share group (KIP-932) was given and gave back."""
+    """*(extra)* Records that a member of a share group (KIP-932) received and returned."""
 
     cluster_id: Text  #: its cluster
     group_id: Text | None  #: the member; null where requests do not name it
@@ -207,7 +207,7 @@ class ShareMember(Part):
     client_id: Text | None  #: likewise
     fetches: Count  #: its ShareFetch requests
     waited: Count  #: of them, those that waited
-    unexplained: Count  #: of its requests, those that were answered late, or of which logs do not show why they waited
+    unexplained: Count  #: of its requests, those answered late, or whose wait the logs do not explain
     delivered: Count  #: records that it was given
     redelivered: Count  #: of them, those that had been delivered before
     accepted: Count  #: records that it acknowledged, by how
@@ -220,23 +220,23 @@ class ShareMember(Part):
 
 
 class ThrottledClient(Part):
-    """*(extra)* How long quotas held back the requests of one API of a client."""
+    """*(extra)* Time for which quotas throttled the requests of a client, by API."""
 
     cluster_id: Text  #: its cluster
     client_id: Text | None  #: the client; null where requests do not name it
     api: Text  #: of its requests
     requests: Count  #: how many of them a quota throttled
-    #: their throttle times, as brokers log them: added up, and the longest. Since 2.0 a client is told to wait so
+    #: sum and maximum of their throttle times, as brokers log them. Since 2.0 a client is asked to wait that
     #: long, and its connection is muted; before, the response waited
     throttle_ms_total: float
     throttle_ms_max: float  #: likewise
 
 
 class Blame(Part):
-    """The closing replica of operations of one kind that were answered without error: a row per broker."""
+    """Operations of one kind that a broker closed, without errors. One row per broker."""
 
     #: the replica whose fetch (or whose leaving the ISR) ended the wait; the leader where no other replica held it
-    #: up; `UNKNOWN_BROKER` where nothing tells, always last
+    #: up; `UNKNOWN_BROKER` if unknown, always last
     broker_id: int
     operations: Count  #: operations that it was the last in
     #: of all waiting time beyond ``slow_ms`` per operation; of all waiting time where no operation was slow
@@ -245,20 +245,20 @@ class Blame(Part):
     wait_ms_p99: float | None  #: likewise
     p99_ms_actual: float | None  #: 99th percentile of arrival to response sent (totalTimeMs), over all these operations
     #: the same if acks=all had not needed this broker; operations that others closed count as they were. Null for
-    #: nobody, and beyond the 50 most blamed brokers (`pipelines.report.collect.BLAMED_MAX`)
+    #: unknown brokers, and beyond the 50 most blamed brokers (`pipelines.report.collect.BLAMED_MAX`)
     p99_ms_without: float | None
     cluster_id: Text  #: *(extra)* ``unknown`` where no line says it
     role: dict[Text, Count]  #: *(extra)* operations per role: isr_member, outside_isr, left_isr, leader, unknown
     operations_slow: Count  #: *(extra)* operations that waited longer than ``slow_ms``
     slow_wait_ms_total: float  #: *(extra)* the part of their wait beyond ``slow_ms``
     share_wait: Share  #: *(extra)* of all waiting time
-    #: *(extra)* it stands out: in an interval of gold.replica_blame that overlaps the window most slow waiting was
+    #: *(extra)* conspicuous: in an interval of gold.replica_blame that overlaps the window most slow waiting was
     #: its own, and over the window its share of slow waiting is well above its share of operations
     singled_out: bool
 
 
 class Interval(Part):
-    """Acks=all produces that arrived in one interval of log time; intervals without any are left out."""
+    """Acks=all produces that arrived in one interval of log time. Intervals without produces are left out."""
 
     time: Instant  #: start of the interval
     interval_s: int  #: its length

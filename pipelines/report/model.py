@@ -29,7 +29,7 @@ Tier = Literal["T0", "T1", "T2", "T3"]
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What the collecting stage cannot read from the lake."""
+    """Metadata of a run that the lake does not contain."""
 
     run_id: str  #: hash of inputs, code version and configuration
     code_version: str  #: version of highwater
@@ -39,9 +39,9 @@ class RunInfo:
 
 
 class Broker(Part):
-    """One broker or controller node whose logs were read; `UNKNOWN_BROKER` holds files that nothing assigns."""
+    """One broker or controller whose logs were read. `UNKNOWN_BROKER` has the files without a known broker."""
 
-    broker_id: int  #: its id; -1 where nothing tells it
+    broker_id: int  #: its id; -1 if unknown
     cluster_id: Text  #: *(extra)* ``unknown`` where no line says it
     #: the release that the last version it logged is built on, and in brackets what it logged where that is more, as
     #: in ``2.4 (5.4.1-ccs)``; ``unknown (9.9)`` where it is of no known release
@@ -57,7 +57,7 @@ class Broker(Part):
 
 
 class NotCheckable(Part):
-    """Something these logs cannot show."""
+    """A guarantee or measure that these logs cannot show."""
 
     rule_id: Text  #: the rule; ``delayed_operations`` for the replay of requests
     reason: Text  #: why not
@@ -67,7 +67,7 @@ class NotCheckable(Part):
 
 
 class UnparsedTemplate(Part):
-    """Unparsed records of one shape."""
+    """Unparsed records of one masked text."""
 
     template: Text  #: their text, numbers and ids masked
     logger: Text | None  #: that wrote them, where they name it
@@ -75,7 +75,7 @@ class UnparsedTemplate(Part):
 
 
 class SourceRead(Part):
-    """A file, or a source whose lines are in a file with others, and how it was read."""
+    """A file, or one of several sources within a file, and how it was read."""
 
     path: Text  #: as it was found
     layout: Text | None  #: conversion pattern of its records; null if it is not known
@@ -86,7 +86,7 @@ class SourceRead(Part):
 
 
 class Coverage(Part):
-    """How much of the logs was understood. Of the whole lake, whatever the time window."""
+    """How much of the logs was parsed. It covers the whole lake, whatever the time window."""
 
     lines: Count  #: log records (a stack trace belongs to the record above it)
     parsed: Count  #: of them, those that became rows or are known to carry nothing for the audit
@@ -94,13 +94,13 @@ class Coverage(Part):
     share_parsed: Share | None  #: parsed / (lines + missing); null without lines
     not_checkable: tuple[NotCheckable, ...]  #: what these logs cannot show
     top_unparsed: tuple[UnparsedTemplate, ...]  #: *(extra)* the most frequent shapes of unparsed records
-    missing: Count = 0  #: *(extra)* records that must have been logged and were not read, at least so many: gold.holes
+    missing: Count = 0  #: *(extra)* minimum number of records that were logged and were not read: gold.holes
     #: *(extra)* files and what they are, by path, the first 1,000
     sources: tuple[SourceRead, ...] = ()
 
 
 class RuleResult(Part):
-    """What became of one correctness rule. Of the whole lake, whatever the time window."""
+    """Result of one correctness rule. It covers the whole lake, whatever the time window."""
 
     rule_id: Text  #: its name, as ``highwater explain`` takes it
     #: violated: it found a violation; inconclusive: a case is open, or the logs lack what it needs; clean
@@ -111,16 +111,16 @@ class RuleResult(Part):
     open_cases: Count = 0  #: *(extra)* cases that these logs do not decide
     left_out: Count = 0  #: *(extra)* of all these, those that are only counted: the first 1,000 are shown
     reason: Text | None = None  #: *(extra)* why it is inconclusive, or not applicable
-    is_new: bool | None = None  #: *(extra)* the run before came to another verdict; null: there is no run before
+    is_new: bool | None = None  #: *(extra)* the previous run had another verdict; null: no previous run is known
     #: *(extra)* no: the evidence that it needs is there, and has nothing in it that the rule is about; such a rule is
     #: clean, and called *not applicable*
     applicable: bool = True
 
 
 class ClusterVerdict(Part):
-    """What the report comes to for one cluster."""
+    """The verdict on one cluster."""
 
-    cluster_id: Text  #: its name, or the id that lines tell; ``unknown`` where nothing says it
+    cluster_id: Text  #: its name, or its id in the logs; ``unknown`` if no line shows it
     verdict: Verdict  #: of it alone
     tier: Tier  #: the lowest of its brokers
     inconclusive: tuple[Text, ...]  #: why nothing firm can be said of it
@@ -141,7 +141,7 @@ class Evidence(Part):
 
 
 class Finding(Part):
-    """A violation, an observation, or a case left open."""
+    """A violation, an observation, or an undecided case."""
 
     rule_id: Text  #: the rule that found it
     topic: Text | None  #: what it is about; null where it is about none, or several
@@ -149,18 +149,18 @@ class Finding(Part):
     leader_epoch: int | None  #: likewise
     offset_start: int | None  #: offsets that it is about; the end is exclusive, null: no end is known
     offset_end: int | None  #: likewise
-    time: Instant | None  #: when it happened, as lines tell
+    time: Instant | None  #: when it happened, by the log lines
     brokers: tuple[int, ...]  #: that took part in it
     message: Text  #: what happened, in words
-    #: in time order; of several brokers by their clocks, as far as bounds tell how they differed
+    #: in time order; the order across brokers rests on bounds of their clock difference: ``evidence_order``
     evidence: tuple[Evidence, ...]
     finding_id: Text  #: *(extra)* its key in ``gold.violations``
     known_bug: Text | None = None  #: *(extra)* JIRA or KIP of a bug of the running version that has this signature
-    cause: Text | None = None  #: *(extra)* short name of the cause, where the rule tells several apart
+    cause: Text | None = None  #: *(extra)* short name of the cause, if the rule has several
     records: Count | None = None  #: *(extra)* requests or records that it is about, where they are counted
-    implied: tuple[Finding, ...] = ()  #: *(extra)* findings that follow from this one; they stand nowhere else
+    implied: tuple[Finding, ...] = ()  #: *(extra)* findings that follow from this one; they are listed only here
     fingerprint: Text = ""  #: *(extra)* the same in every run that has this finding, however its end or message change
-    is_new: bool | None = None  #: *(extra)* the run before did not have it; null: there is no run before
+    is_new: bool | None = None  #: *(extra)* the previous run did not have it; null: no previous run is known
     #: *(extra)* how far the clocks were apart that the order of evidence rests on; null where one broker wrote all of
     #: it
     evidence_order: Text | None = None
@@ -168,14 +168,14 @@ class Finding(Part):
 
 
 class IncidentBug(Part):
-    """A known bug whose signature an incident has."""
+    """A known bug that matches an incident."""
 
     id: Text  #: its JIRA, such as KAFKA-13091
     fixed_in: Text | None  #: the releases that first have its fix; null where none is known
 
 
 class Incident(Part):
-    """One episode that logs tell of."""
+    """One incident that the logs show."""
 
     incident_id: Text  #: the same from run to run; its key in ``gold.incidents``
     kind: Text  #: kind of episode
@@ -194,7 +194,7 @@ class Incident(Part):
     figures: dict[Text, float]  #: what was counted or measured; units last in the names
     evidence: tuple[Evidence, ...]  #: lines that show it, in order of time
     cluster_id: Text  #: *(extra)* its cluster
-    is_new: bool | None = None  #: *(extra)* the run before did not have it; null: there is no run before
+    is_new: bool | None = None  #: *(extra)* the previous run did not have it; null: no previous run is known
     #: harm to records and clients, the worst first: data_lost, guarantee_broken, unavailable (no reads or writes),
     #: writes_rejected, redundancy_lost, slow, remark
     class_: IncidentClass = Field(default="remark", alias="class")
@@ -207,7 +207,7 @@ class Headline(Part):
     class_: IncidentClass | VerdictClass = Field(alias="class")
     text: tuple[Text, ...]  #: three lines: what and how much, why, what to do now
     amount: Text  #: how much, in words
-    subject: Text  #: partitions with offsets, or brokers; empty if there is no single one
+    subject: Text  #: partitions with offsets, or brokers; empty if it has no single subject
     cause: Text  #: why, in words
     known_bug: Text | None  #: JIRA of a known bug of the running version with this signature
     action: Text  #: what to do now, with a command
@@ -218,7 +218,7 @@ NO_HEADLINE = Headline.of({}, class_="clean", text=(), amount="", subject="", ca
 
 
 class Topic(Part):
-    """A topic that the logs tell of."""
+    """A topic that the logs show."""
 
     cluster_id: Text  #: ``unknown`` where no line says it
     topic: Text  #: its name
@@ -232,7 +232,7 @@ class InputFile(Part):
 
 
 class Provenance(Part):
-    """What this report follows from."""
+    """Inputs and versions from which this report was made."""
 
     run_id: Text  #: *(extra)* the hash of it all
     code_version: Text  #: of highwater
@@ -244,7 +244,7 @@ class Provenance(Part):
 
 
 class Window(Part):
-    """Which arrivals, and findings of which time, the report is about."""
+    """The time window of the report. Requests count by arrival, findings by their own time."""
 
     since: Instant | None = None  #: from here on; null: no bound
     until: Instant | None = None  #: before this; null: no bound
@@ -263,23 +263,23 @@ class Report(Part):
     #: not_enough_evidence (inconclusive), clean
     verdict_class: VerdictClass = "clean"
     headline: Headline = NO_HEADLINE  #: the answer in three lines
-    #: *(extra)* why nothing firm can be said; may hold reasons beside a violated verdict too
+    #: *(extra)* why the verdict is not firm; a violated verdict may have reasons, too
     inconclusive: tuple[Text, ...]
     #: the lowest of the brokers that have any log; controllers, and files of no broker, count if all are such
     tier: Tier
     #: *(extra)* by broker id; ``<cluster>/<broker id>`` where there are several clusters
     tier_by_broker: dict[Text, Tier]
-    #: *(extra)* what arrived in it, and findings of its time (those without one stay), are told; see notes
+    #: *(extra)* requests that arrived in it, and findings of its time or without a time, are reported; see notes
     window: Window
     brokers: tuple[Broker, ...]  #: all of them
     coverage: Coverage  #: how much of the logs was understood
     rules: tuple[RuleResult, ...] = ()  #: what became of each rule; of several clusters the worst, counts added up
     #: what happened, the most harmful first; in a window those that were under way in it
     incidents: tuple[Incident, ...] = ()
-    violations: tuple[Finding, ...] = ()  #: roots only; what follows from them stands in ``implied``
+    violations: tuple[Finding, ...] = ()  #: roots only; findings that follow from them are in ``implied``
     observations: tuple[Finding, ...] = ()  #: legal, but good to know
     open_cases: tuple[Finding, ...] = ()  #: *(extra)* what may be a violation, and these logs do not decide it
-    topics: tuple[Topic, ...] = ()  #: *(extra)* those whose leaders or ISRs the logs tell; of all logs, the first 1,000
+    topics: tuple[Topic, ...] = ()  #: *(extra)* topics with logged leaders or ISRs; of all logs, the first 1,000
     operations: OperationsByKind  #: how they were answered, against Kafka's rules
     latency: Latency  #: of all requests, by kind
     slow_ms: int  #: *(extra)* what counts as slow in ``blame`` and ``timeline``

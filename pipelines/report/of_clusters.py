@@ -22,11 +22,11 @@ _OF_ONE = (
 
 
 def clusters_in(rows: Collected, bounds: WindowBounds) -> list[str]:
-    """Return the clusters that rules were asked of, and those that brokers' logs are of.
+    """Return the clusters to judge: clusters with results of rules, and clusters with broker logs.
 
     Args:
-        bounds: the window. A cluster without logs of that time, and without findings, is not judged in it: one that
-            was retired would leave each window inconclusive. All are if none has any.
+        bounds: the window. A cluster without logs and findings in the window is left out, since a retired cluster would
+            make each window inconclusive. If no cluster has any, all clusters are returned.
     """
     # A lake of an older version has one result for all clusters.
     judged = {row["cluster_id"] for row in rows.rule_results if row["cluster_id"] is not None}
@@ -41,7 +41,7 @@ def clusters_in(rows: Collected, bounds: WindowBounds) -> list[str]:
 
 
 def silent_clusters(report: Report) -> set[str]:
-    """Return clusters of the lake's brokers that have no verdict, since they have no logs of the window."""
+    """Return clusters without a verdict, since they have no logs in the window."""
     if report.window.since is None and report.window.until is None:
         return set()
     there = {broker.cluster_id for broker in report.brokers if broker.broker_id != UNKNOWN_BROKER}
@@ -49,7 +49,7 @@ def silent_clusters(report: Report) -> set[str]:
 
 
 def of_cluster(rows: Collected, cluster_id: str) -> Collected:
-    """Return the collected rows of one cluster; quantiles and the timeline are of all clusters, and left out."""
+    """Return the collected rows of one cluster. Quantiles and timeline cover all clusters, so they are left out."""
 
     def of(table: Rows) -> Rows:
         return [row for row in table if (row["cluster_id"] or UNKNOWN_CLUSTER) == cluster_id]
@@ -69,7 +69,7 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def told_together(whole: Correctness, parts: Mapping[str, Correctness]) -> Correctness:
-    """What the rules say of several clusters: all findings, and of each rule the worst verdict."""
+    """Return the results of the rules over several clusters: all findings, and the worst verdict of each rule."""
     results: dict[str, list[tuple[str, RuleResult]]] = {}
     for cluster_id, part in parts.items():
         for result in part.rules:
@@ -85,7 +85,7 @@ def told_together(whole: Correctness, parts: Mapping[str, Correctness]) -> Corre
 
 
 def named_gaps(gaps: Mapping[str, Iterable[NotCheckable]]) -> Iterable[NotCheckable]:
-    """Return gaps of clusters, which say whose they are."""
+    """Yield the gaps of all clusters, each with the name of its cluster."""
     for cluster_id, of_cluster in gaps.items():
         for gap in of_cluster:
             yield gap.model_copy(update={"reason": f"cluster {cluster_id}: {gap.reason}"})

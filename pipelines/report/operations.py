@@ -35,7 +35,7 @@ from highwater.pipelines.report.measures import (
 )
 from highwater.schemas.gold import CLASSES
 
-#: Groups of fetches told apart; what is beyond them is summed.
+#: Number of groups of fetches. Further groups are summed.
 GROUPS_MAX = 20
 #: Reasons of a fetch's class that say that the logs do not show what completed it.
 _CAUSE_NOT_SHOWN = (o.APPEND_NOT_LOGGED, o.SESSION_NOT_LOGGED)
@@ -48,7 +48,7 @@ _Reader = tuple[
 
 
 def operations_by_kind(rows: Collected) -> OperationsByKind:
-    """Return how each kind of operation was answered."""
+    """Return the figures of each kind of operation."""
     produces = rows.groups_of(PRODUCE)
     return OperationsByKind(
         produce=Operations(
@@ -74,7 +74,7 @@ def _fetches(rows: Collected) -> FetchOperations:
 
 
 def _readers(groups: Rows) -> tuple[ReaderGroup, ...]:
-    """Return fetches by kind of reader, the largest first."""
+    """Return fetches by kind of reader, the most frequent first."""
     by_reader: dict[_Reader, Rows] = defaultdict(list)
     for row in groups:
         if row["by_follower"]:
@@ -134,8 +134,9 @@ def _judged(groups: Rows, quantiles: Mapping[str, Any], measured: int, prefix: s
 
     Args:
         groups: counts of the operations.
-        quantiles: theirs, in columns that begin with ``prefix``.
-        measured: of how many ``within_ms`` is a share.
+        quantiles: quantiles of the operations, by column.
+        measured: number of operations that the shares ``within_ms`` refer to.
+        prefix: prefix of the columns in `quantiles`.
     """
     classes = _classes(groups)
     observed, succeeded = _count(groups), _succeeded(groups)
@@ -165,13 +166,13 @@ def _judged(groups: Rows, quantiles: Mapping[str, Any], measured: int, prefix: s
 
 
 def _classes(groups: Rows) -> dict[str, int]:
-    """Return operations of each class."""
+    """Return the number of operations by class."""
     counts = count_by(groups, "class")
     return {name: counts.get(name, 0) for name in CLASSES}
 
 
 def _timed(groups: Rows) -> Rows:
-    """Return operations without those whose times of whole seconds do not show how near they came."""
+    """Return operations without those whose times are whole seconds. Such times are too coarse to measure accuracy."""
     return [row for row in groups if row["class_reason"] != o.COARSE_TIMES]
 
 

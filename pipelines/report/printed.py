@@ -18,7 +18,7 @@ from highwater.pipelines.report.sources import source_in_words, sources_in_short
 from highwater.pipelines.report.summary import costs, covered, gaps, has_several, rules_text, summary_text, window_text
 from highwater.pipelines.report.write import render_json
 
-#: Characters of a finding's id that tell it from others, as `highwater trace finding` takes it.
+#: Characters that identify a finding, as `highwater trace finding` accepts them.
 ID_SHOWN = 8
 #: Kinds of incidents in which partitions, or the cluster, could not do what they are for.
 OUTAGES = (
@@ -68,7 +68,7 @@ def _coverage(report: Report) -> Iterator[str]:
 
 
 def _findings(report: Report) -> Iterator[str]:
-    """Yield violations, undecided cases and observations."""
+    """Yield lines about violations, undecided cases and observations."""
     if not (report.violations or report.open_cases or report.observations):
         yield "findings: none"
     for title, findings in (("violations", report.violations), ("undecided cases", report.open_cases)):
@@ -109,7 +109,7 @@ def _observations(observations: Sequence[Finding]) -> Iterator[str]:
 
 
 def _rules(report: Report) -> Iterator[str]:
-    """Yield rules in any state but kept, by name."""
+    """Yield lines about rules in any state but kept, by name."""
     yield from wrapped(rules_text(report))
     states = [(rule, rule_state(rule, report.coverage.not_checkable)) for rule in report.rules]
     rows = [
@@ -130,7 +130,7 @@ def _rules(report: Report) -> Iterator[str]:
 
 
 def _accuracy(report: Report) -> Iterator[str]:
-    """Yield how near operations were answered to when Kafka's rules say."""
+    """Yield lines about the accuracy of the predicted times."""
     yield from _operations(report.operations.produce)
     if report.operations.coordinator.observed:
         yield from _coordinators(report.operations.coordinator)
@@ -189,7 +189,7 @@ def _near(operations: Judged) -> str:
 
 
 def _shares(report: Report) -> Iterator[str]:
-    """Yield what members of share groups were given and gave back."""
+    """Yield lines about the records that members of share groups received and returned."""
     if not report.share_members:
         yield "share groups: no request of a member was read"
         return
@@ -217,7 +217,7 @@ def _shares(report: Report) -> Iterator[str]:
 
 
 def _throttled(report: Report) -> Iterator[str]:
-    """Yield clients whose requests quotas held back."""
+    """Yield lines about clients that quotas throttled."""
     if not report.throttled:
         yield "throttled: no request was delayed by a quota"
         return
@@ -234,7 +234,7 @@ def _throttled(report: Report) -> Iterator[str]:
 
 
 def _outages(report: Report) -> Iterator[str]:
-    """When partitions, or the cluster, could not do what they are for."""
+    """Yield lines about windows in which partitions, or the cluster, were unavailable."""
     outages = sorted(
         (incident for incident in report.incidents if incident.kind in OUTAGES), key=lambda row: row.start_time
     )
@@ -308,7 +308,7 @@ def _blame(report: Report) -> Iterator[str]:
 
 
 def _broker(report: Report, node: Broker | Blame) -> str:
-    """Return its id, with its cluster where there are several."""
+    """Return the id of a broker, with its cluster if there are several."""
     broker = "?" if node.broker_id == UNKNOWN_BROKER else str(node.broker_id)
     return f"{node.cluster_id}/{broker}" if has_several(report) else broker
 
@@ -370,11 +370,11 @@ PRINTED: Mapping[str, Callable[[Report], str]] = {
 
 
 def printed(report: Report, form: str, sections: Sequence[str] = ()) -> str:
-    """Return what is printed of a report.
+    """Return the text that is printed for a report.
 
     Args:
-        form: a name of `PRINTED`.
-        sections: names of `SECTIONS`, printed instead of the text; all of them: below it.
+        form: a key of `PRINTED`.
+        sections: names of `SECTIONS`. They replace the text, except that all sections follow the text.
     """
     parts = [] if sections and len(sections) < len(SECTIONS) else [PRINTED[form](report)]
     return "\n\n".join(part.rstrip("\n") for part in (*parts, *([sections_text(report, sections)] if sections else [])))

@@ -45,7 +45,7 @@ _WORST = (
 
 
 def of_window(bounds: WindowBounds, cluster_id: str | None) -> str:
-    """Return which rows of a table of requests are reported: of a cluster, and within the window."""
+    """Return the SQL condition for rows of a cluster within the window. None as cluster: all clusters."""
     conditions = ["true"]
     if bounds.since_us is not None:
         conditions.append(f"{ARRIVAL} >= make_timestamptz({bounds.since_us})")
@@ -60,16 +60,15 @@ def of_window(bounds: WindowBounds, cluster_id: str | None) -> str:
 
 
 def operations(where: str, slow_ms: int) -> str:
-    """Return rows of ``gold.delayed_operations`` with their figures: what report, page and inquiries say of an
-    operation.
+    """Return the SQL query for rows of ``gold.delayed_operations`` with derived columns such as kind and total time.
 
     Args:
-        where: of `of_window`, or another condition.
-        slow_ms: a wait is slow beyond it.
+        where: condition of `of_window`, or another condition.
+        slow_ms: waits longer than this are slow, ms.
     """
     is_fetch = "operation = 'fetch'"
     is_split = " OR ".join(f"{name} IS NOT NULL" for name in SPLIT.values())
-    # Its log line tells the time until the response was sent, and arrival is that much before: this is totalTimeMs.
+    # The log line has the time until the response was sent. Arrival is that much earlier, so this is totalTimeMs.
     total = "(epoch_us(line_time) - epoch_us(arrival_time)) / 1000"
     return f"""
         SELECT
@@ -98,19 +97,19 @@ def operations(where: str, slow_ms: int) -> str:
 
 
 def counted_within() -> str:
-    """Return how many operations were answered so near to the predicted interval, a column for each limit."""
+    """Return SQL columns that count operations near the predicted interval, one column per limit in `WITHIN_MS`."""
     return ", ".join(f"count(*) FILTER (measured AND replayed AND distance_ms <= {n}) AS within_{n}" for n in WITHIN_MS)
 
 
 def counted_by_class() -> str:
-    """Return how many operations there are of each class, a column each."""
+    """Return SQL columns that count operations, one column per class."""
     return ", ".join(f"count(*) FILTER (class = '{name}') AS {name}" for name in CLASSES)
 
 
 def groups(operations: str) -> str:
-    """Return counts and sums per combination of the columns with few values, whose number the input does not raise.
+    """Return the SQL query for counts and sums of operations, grouped by columns with few distinct values.
 
-    Of a follower's fetch neither min.bytes nor isolation level are told apart: followers are one kind of reader.
+    Fetches of followers are not split by min.bytes or isolation level.
     """
     by_client = f"kind = '{FETCH}' AND replica_id < 0"
     by_reader = f"""
@@ -133,8 +132,14 @@ def groups(operations: str) -> str:
 
 
 def quantile(value: str, *shares: float, among: str = "true") -> str:
-    """Return SQL of an exact quantile, or of a list of several, in ticks of 0.01 ms:
-    `pipelines.report.figures.from_ticks`.
+    """Return the SQL expression for an exact quantile in ticks of 0.01 ms, or for a list of several quantiles.
+
+    `pipelines.report.figures.from_ticks` converts ticks.
+
+    Args:
+        value: SQL expression, ms.
+        shares: the quantiles, such as 0.99. Several give a list.
+        among: SQL condition on the rows that count.
     """
     ticks = f"round_even(({value}) * {TICKS_PER_MS}, 0)"
     asked = ", ".join(map(str, shares))
@@ -142,7 +147,14 @@ def quantile(value: str, *shares: float, among: str = "true") -> str:
 
 
 def quantiles(operations: str, blamed: Sequence[Node]) -> str:
-    """Return all quantiles of operations, in one row per kind; ``parked_*`` are of fetches that waited."""
+    """Return the SQL query for all quantiles of operations, one row per kind.
+
+    Columns ``parked_*`` are limited to fetches that waited.
+
+    Args:
+        operations: query of `operations`.
+        blamed: brokers with columns ``wait_N`` and ``without_N``; N is the index in this list.
+    """
     answered = f"kind <> '{FETCH}' AND succeeded"
     columns = {"actual": quantile("total_ms", 0.99, among=answered), "split": "count(*) FILTER (is_split)"}
     for prefix, among in (("", "true"), ("parked_", "parked")):
@@ -167,7 +179,7 @@ def quantiles(operations: str, blamed: Sequence[Node]) -> str:
 
 
 def timeline(operations: str, interval_s: int) -> str:
-    """Return the acks=all produces, counted per interval."""
+    """Return the SQL query for the number of acks=all produces per interval of arrival."""
     return f"""
         SELECT
             arrival_us // {interval_s * 1_000_000} * {interval_s} AS start_s, count(*) AS observed,
@@ -178,7 +190,7 @@ def timeline(operations: str, interval_s: int) -> str:
 
 
 def worst(operations: str) -> str:
-    """Of each kind the operations most worth looking at; a fetch that was answered in time is not, however long."""
+    """Return the SQL query for the `WORST_MAX` worst operations of each kind. Fetches answered in time are left out."""
     return f"""
         SELECT {", ".join(_WORST)} FROM (
             SELECT *, row_number() OVER (PARTITION BY kind ORDER BY badness, size DESC, operation_id) AS place
@@ -192,10 +204,10 @@ def worst(operations: str) -> str:
 
 
 def requests(where: str) -> str:
-    """Return requests with their kind, which is null for the other APIs.
+    """Return the SQL query for requests with their kind. The kind is null for APIs without their own latency.
 
     Args:
-        where: of `of_window`.
+        where: condition of `of_window`.
     """
     # A thousandth for figures that are decimal fractions: 1.0000000001 is 1.
     return f"""
@@ -211,7 +223,11 @@ def requests(where: str) -> str:
 
 
 def latency(requests: str) -> str:
-    """Return one row per kind of request."""
+    """Return the SQL query for times by phase, one row per kind of request.
+
+    Args:
+        requests: query of `requests`.
+    """
     columns = {"requests": "count(*)", "within_1": "count(*) FILTER (accounted)"}
     # The other APIs are only counted: their phases would be quantiles of a mixture.
     known = "kind IS NOT NULL"
@@ -223,10 +239,10 @@ def latency(requests: str) -> str:
 
 
 def throttled(where: str) -> str:
-    """Return the clients and APIs that quotas held back longest in total.
+    """Return the SQL query for the clients and APIs with the longest total throttle time.
 
     Args:
-        where: of `of_window`.
+        where: condition of `of_window`.
     """
     return f"""
         SELECT cluster_id, client_id, api, count(*) AS requests, fsum(throttle_time_ms) AS total,
@@ -237,10 +253,12 @@ def throttled(where: str) -> str:
 
 
 def share_members(where: str) -> str:
-    """Return what each member of a share group was given and gave back, by group those first that were given most.
+    """Return the SQL query for the records that each member of a share group received and returned.
+
+    Rows are sorted by group, then by delivered records, most first.
 
     Args:
-        where: of `of_window`.
+        where: condition of `of_window`.
     """
     sums = ("delivered", "redelivered", "accepted", "released", "rejected", "renewed", "refused")
     return f"""

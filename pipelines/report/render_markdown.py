@@ -1,6 +1,6 @@
-"""The report as Markdown. What it says, and in what order, stands in ``templates/report.md.j2``.
+"""The report as Markdown. The template ``templates/report.md.j2`` defines content and order.
 
-Logs are hostile input: every value that a template prints is escaped, unless it is a number that this module formats.
+Logs are hostile input: every value that a template prints is escaped, unless this module formats it as a number.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ INPUTS_MAX = 100
 #: Findings listed of each severity; report.json has more.
 FINDINGS_MAX = 100
 
-#: Characters of a sentence that tells what happened.
+#: Characters of the sentence about an incident, at most.
 SENTENCE_MAX = 1200
 
 HEADER_LABELS = {
@@ -63,7 +63,7 @@ SPLIT_LABELS = {
 
 
 class _Formatted(str):
-    """Made by this module from a number: nothing to escape."""
+    """A number that this module formatted. It needs no escaping."""
 
     __slots__ = ()
 
@@ -138,7 +138,7 @@ def _formatted(form: Callable[..., str]) -> Callable[..., _Formatted]:
 
 
 def _dash(value: object) -> object:
-    """Return a dash for an empty value; escape anything else later."""
+    """Return a dash for an empty value. Other values are returned as they are, and escaped later."""
     return _Formatted("-") if value is None or value == "" else value
 
 

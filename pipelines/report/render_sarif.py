@@ -1,12 +1,11 @@
-"""The report as SARIF 2.1.0 (OASIS, errata 01), for tools that show findings beside the files that prove them.
+"""The report as SARIF 2.1.0 (OASIS, errata 01), for tools that show findings next to the files that prove them.
 
-Incidents come first, each of the rule of its kind: ``incident/broker_died``. A critical one is a failure at level
-``error``, a major one at ``warning``, a minor one at ``note``; what somebody did on purpose is ``informational``.
+Incidents come first, each with the rule of its kind: ``incident/broker_died``. A critical incident is a failure at
+level ``error``, a major one at ``warning``, a minor one at ``note``. Deliberate actions are ``informational``.
 
-A violation is a failure at level ``error``, an observation one at level ``note``: it is legal, and nobody's gate
-should fail on it. A case left open, and a rule that these logs do not decide, is of the kind ``open``; a rule that
-was kept ``pass``, one with nothing to judge ``notApplicable``. What follows from a finding is listed in its
-properties, as in the other formats it stands under it.
+A violation is a failure at level ``error``. An observation is one at level ``note``, so that no gate fails on legal
+behaviour. An undecided case, and a rule that these logs do not decide, has the kind ``open``. A kept rule has ``pass``,
+a rule with nothing to judge ``notApplicable``. Findings that follow from a finding are listed in its properties.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ INPUTS_MAX = 500
 IMPLIED_MAX = 20
 FINGERPRINT = "finding/v1"
 INCIDENT_FINGERPRINT = "incident/v1"
-#: The folder above all files, of which their places are told.
+#: Name of the common folder, to which the paths are relative.
 _BASE = "LOGS"
 _EXIT_CODES = {CLEAN: 0, VIOLATED: 1, INCONCLUSIVE: 3}
 _KINDS = {"violation": ("fail", "error"), "observation": ("fail", "note"), "open": ("open", "none")}
@@ -65,14 +64,14 @@ _INCIDENT = "incident/"
 
 
 def render_sarif(report: Report) -> bytes:
-    """Return the report as one SARIF log: UTF-8, the same bytes for equal reports."""
+    """Return the report as one SARIF log in UTF-8. Equal reports give equal bytes."""
     run = _Run(report)
     document = {"$schema": SCHEMA_URI, "version": "2.1.0", "runs": [run.as_dict()]}
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 class _Run:
-    """One run; results are made in their order, since the text of evidence has a limit over all of them."""
+    """One SARIF run. Results must be made in their order, since the text of all evidence together is limited."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -123,7 +122,7 @@ class _Run:
         } | ({} if is_new is None else {"baselineState": "new" if is_new else "unchanged"})
 
     def _locations(self, evidence: Sequence[Evidence], logical: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Where something is: its first line, the partitions, and all lines as a flow."""
+        """Return the locations of a result: its first line, its partitions, and all lines as a flow."""
         places = [self._place(line) for line in evidence]
         if not places:
             return {"locations": [{"logicalLocations": logical}]} if logical else {}
@@ -165,7 +164,7 @@ class _Run:
         )
 
     def _rule_results(self) -> Iterator[dict[str, Any]]:
-        """Yield rules that were kept, and those that these logs do not decide and have no case to show for it."""
+        """Yield results for kept rules, and for undecided rules without an open case."""
         for rule in self._report.rules:
             kind = {CLEAN: "pass", INCONCLUSIVE: "open"}.get(rule.verdict) if rule.applicable else "notApplicable"
             if kind is None or rule.open_cases:
@@ -211,7 +210,7 @@ class _Run:
 
 
 class _Files:
-    """Files by their place below the folder that all are in: evidence first, then what else was read."""
+    """Files by their path below the common folder. Files with evidence come first."""
 
     def __init__(self, report: Report) -> None:
         hashes = {source.file: source.sha256 for source in report.provenance.inputs}
@@ -234,7 +233,7 @@ class _Files:
         ]
 
     def location(self, file: str) -> dict[str, Any]:
-        """Where a file is."""
+        """Return the SARIF location of a file."""
         return {
             "uri": quote(file.removeprefix(self._folder), safe="/"),
             "uriBaseId": _BASE,
@@ -243,16 +242,14 @@ class _Files:
 
 
 def _folder_of(files: Iterable[str]) -> str:
-    """Return the folder above all, with a slash at its end; empty where there is none."""
+    """Return the common folder of all files, with a slash at its end. Empty if they have no common folder."""
     folders = [file.split("/")[:-1] for file in files]
     shared = takewhile(lambda names: len(set(names)) == 1, zip(*folders, strict=False))
     return "".join(f"{names[0]}/" for names in shared)
 
 
 def _rule_ids(report: Report) -> Iterable[str]:
-    """Return kinds of incidents, rules that were run, and rules of findings of a version that had
-    others.
-    """
+    """Return the ids of incident kinds, of rules that ran, and of rules that only findings of other versions name."""
     findings = (*report.violations, *report.open_cases, *report.observations)
     kinds = (f"{_INCIDENT}{incident.kind}" for incident in report.incidents)
     return dict.fromkeys((*kinds, *(rule.rule_id for rule in report.rules), *(finding.rule_id for finding in findings)))
@@ -289,7 +286,7 @@ def _help(rule: Rule) -> str:
 
 
 def _text(text: str) -> dict[str, str]:
-    """Return a message that viewers show as it is: SARIF has placeholders in braces, and links in brackets."""
+    """Return a SARIF message. Braces and brackets are escaped, since SARIF uses them for placeholders and links."""
     shown = plain(text, MESSAGE_CHARS_MAX).replace("{", "{{").replace("}", "}}")
     return {"text": re.sub(r"[\\\[\]]", r"\\\g<0>", shown) if "](" in shown else shown}
 
@@ -343,7 +340,7 @@ def _partition_place(name: str) -> dict[str, Any]:
 
 
 def _thread_flows(lines: Sequence[Evidence], places: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a flow per broker; the order over all of them is the order of the evidence."""
+    """Return one flow per broker. The order over all flows is the order of the evidence."""
     flows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for number, (line, place) in enumerate(zip(lines, places, strict=True), 1):
         writer = "unknown" if line.broker_id is None else f"broker {line.broker_id}"
@@ -357,5 +354,5 @@ def _notification(level: str, text: str) -> dict[str, Any]:
 
 
 def _guid(run_id: str) -> str:
-    """Return a GUID, which SARIF wants where a run has a hash."""
+    """Return a GUID derived from a run id, since SARIF requires a GUID."""
     return str(uuid5(NAMESPACE_URL, f"highwater:{run_id}"))

@@ -60,13 +60,13 @@ FINDINGS_MAX = 1000
 
 @dataclass(frozen=True)
 class WindowBounds:
-    """The window, microseconds since the epoch, the end exclusive; None: no bound."""
+    """A time window, microseconds since the epoch, end exclusive. None: no bound."""
 
     since_us: int | None
     until_us: int | None
 
     def arrived(self) -> pc.Expression | None:
-        """Return which requests arrived in the window; None: all."""
+        """Return a filter for requests that arrived in the window. None if the window has no bounds."""
         conditions = []
         if self.since_us is not None:
             conditions.append(pc.field(ARRIVAL) >= instant(self.since_us))
@@ -75,18 +75,18 @@ class WindowBounds:
         return reduce(and_, conditions) if conditions else None
 
     def overlap(self, start_us: int, end_us: int) -> bool:
-        """Return whether an interval, its end exclusive, has at least an instant in the window."""
+        """Return True if an interval, microseconds, end exclusive, overlaps the window."""
         return (self.since_us is None or end_us > self.since_us) and (self.until_us is None or start_us < self.until_us)
 
     @property
     def parameters(self) -> dict[str, datetime | None]:
-        """Return parameters ``since`` and ``until`` of a statement."""
+        """Return the parameters ``since`` and ``until`` of a SQL statement."""
         since, until = (None if us is None else instant(us) for us in (self.since_us, self.until_us))
         return {"since": since, "until": until}
 
 
 def bounds(since: datetime | None, until: datetime | None) -> WindowBounds:
-    """Return the window between two times; one without a zone is UTC."""
+    """Return the window between two times. A time without a zone is UTC."""
     return WindowBounds(micros(since), micros(until))
 
 
@@ -101,10 +101,10 @@ def singled_out(intervals: Rows, bounds: WindowBounds) -> dict[str, frozenset[No
 
 
 def incidents(rows: Rows, lines: Rows, bounds: WindowBounds) -> Rows:
-    """Incidents that were under way in the window, the most harmful first; of several clusters in their order.
+    """Return incidents that overlap the window, by cluster, the most harmful first.
 
     Args:
-        lines: rows of `gold.incident_lines`: each incident has its own as ``evidence``.
+        lines: rows of `gold.incident_lines`. Each incident gets its own lines as ``evidence``.
     """
     of_incident: dict[tuple[str, str], Rows] = defaultdict(list)
     for line in sorted(lines, key=lambda line: int(line["position"])):
@@ -122,12 +122,12 @@ def incidents(rows: Rows, lines: Rows, bounds: WindowBounds) -> Rows:
 
 #: Rows of a cluster, of any for null: parameter ``cluster``, as of all that follow.
 OF_CLUSTER = "($cluster IS NULL OR cluster_id = $cluster)"
-#: In the order in which lines of one broker are told apart.
+#: SQL sort key of the lines of one broker.
 _PLACE = "(time, file_id, byte_offset, fact_no)"
 
 #: Findings of the window; what has no time may well be of it. Parameters ``since`` and ``until``, as of what follows.
 _INSIDE = "(time IS NULL OR (($since IS NULL OR time >= $since) AND ($until IS NULL OR time < $until)))"
-#: Those of their own first, then by place; what has none of it first.
+#: SQL sort key of findings: roots first, then by place, missing places first.
 _BY_PLACE = ", ".join(
     ("implied_by IS NOT NULL", *(f"{name} NULLS FIRST" for name in ("topic", "partition", "offset_start", "time")))
 )

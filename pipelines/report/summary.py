@@ -31,7 +31,10 @@ from highwater.pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES, TI
 
 
 def summary_text(report: Report) -> str:
-    """Return headline, verdict, what happened, a line each for findings, accuracy and coverage, and what is open."""
+    """Return the console summary of a report.
+
+    It contains headline, verdict, incidents, one line each for findings, accuracy and coverage, and open questions.
+    """
     return "\n".join(_lines(report))
 
 
@@ -94,7 +97,7 @@ def _story(report: Report) -> Iterator[str]:
 
 
 def _chain(mark: str, chain: Chain, action: str) -> Iterator[str]:
-    """Yield the worst effect, why, what else it did, and what to do."""
+    """Yield lines about a chain: its worst effect, the cause, the other effects, and the next action."""
     yield plain(f"{mark}{WORDS[chain.harm]}  {window(chain)}", WIDTH_MAX)
     indent = " " * len(mark)
     yield from indented(account_of(chain.head), indent, indent)
@@ -113,7 +116,7 @@ def _one_line(mark: str, chain: Chain) -> Iterator[str]:
 
 
 def _in_short(report: Report) -> Iterator[str]:
-    """Yield findings, accuracy and coverage, a line each, and where the rest is."""
+    """Yield one line each for findings, accuracy and coverage, and the location of the full report."""
     counts = [
         f"{number(len(findings), noun)}"
         for findings, noun in (
@@ -146,7 +149,7 @@ def _in_short(report: Report) -> Iterator[str]:
 
 
 def _open(report: Report) -> Iterator[str]:
-    """Yield why the verdict is not firm, and the single most useful thing to switch on, its cost and how to undo it."""
+    """Yield why the verdict is not firm, and the most useful remedy with its cost and how to undo it."""
     yield from listed("undecided: ", report.inconclusive)
     best = most_useful(report.coverage)
     if best is not None:
@@ -156,7 +159,7 @@ def _open(report: Report) -> Iterator[str]:
 
 
 def most_useful(coverage: Coverage) -> tuple[str, NotCheckable] | None:
-    """Return the remedy that opens most, with what it opens in words. None if nothing is closed."""
+    """Return what is not checkable, in words, and the remedy that most gaps need. None if everything is checkable."""
     by_remedy: dict[str, list[NotCheckable]] = defaultdict(list)
     for gap in coverage.not_checkable:
         by_remedy[gap.needs].append(gap)
@@ -175,19 +178,19 @@ def _sentence(text: str) -> str:
 
 
 def covered(coverage: Coverage) -> str:
-    """Return how many records were understood, and how many are known to be missing."""
+    """Return the number of parsed records and of missing records, in words."""
     missing = f"; {count(coverage.missing)} more, at least, are missing" if coverage.missing else ""
     understood = f"{count(coverage.parsed)} of {count(coverage.lines)} log records ({share(coverage.share_parsed)})"
     return f"coverage: {understood}{missing}"
 
 
 def window_text(window: Window) -> str:
-    """From when until when."""
+    """Return the start and the end of a window in words."""
     return f"from {window.since or 'the first line'} until {window.until or 'the last line'}"
 
 
 def gaps(coverage: Coverage) -> Iterator[tuple[str, str]]:
-    """Yield what cannot be shown, and the remedy; rules that have the same remedy together."""
+    """Yield what cannot be checked, and the remedy. Rules with the same remedy are joined."""
     rules: dict[str, list[str]] = defaultdict(list)
     for gap in coverage.not_checkable:
         if gap.rule_id == DELAYED_OPERATIONS:
@@ -200,17 +203,17 @@ def gaps(coverage: Coverage) -> Iterator[tuple[str, str]]:
 
 
 def costs(coverage: Coverage) -> list[str]:
-    """Return what the remedies cost, each once."""
+    """Return the costs of the remedies, without duplicates."""
     return list(dict.fromkeys(gap.cost for gap in coverage.not_checkable if gap.cost))
 
 
 def rules_text(report: Report) -> str:
-    """Return how many rules came to which state."""
+    """Return the number of rules by state, in words."""
     states = rule_states(report)
     of_all = ", of all logs read" if report.window.since or report.window.until else ""
     return f"rules{of_all}: {', '.join(f'{number} {state}' for state, number in states.items())}"
 
 
 def has_several(report: Report) -> bool:
-    """Return whether the report is of several clusters."""
+    """Return True if the report covers several clusters."""
     return len(report.clusters) + len(silent_clusters(report)) > 1

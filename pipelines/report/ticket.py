@@ -27,7 +27,7 @@ _LINE_MAX = 1200
 
 
 def ticket_text(report: Report) -> str:
-    """Return headline, verdict, and the worst chains with what to do, as lines that can be pasted anywhere."""
+    """Return headline, verdict, and the worst chains with their next actions, as plain text for a ticket."""
     return "\n".join(plain(line, _LINE_MAX) for line in _lines(report))
 
 

@@ -37,7 +37,7 @@ _LEVELS: Mapping[Tier, Mapping[str, str]] = {
         "kafka.server.ReplicaManager": "TRACE",
     },
 }
-#: 4.x moved it: its old name is no logger there, and the partition's own lines show each check too.
+#: 4.x moved this class. The old logger name is unknown there, and lines of the partition logger show each check.
 _MOVED, _MOVED_IN = "kafka.server.DelayedProduce", (4, 0)
 #: Brokers named in a reason.
 _NAMED_MAX = 5
@@ -57,10 +57,11 @@ def tier_of(request_log: bool, partition_debug: bool, completion_trace: bool, hi
     """Return the tier of one broker.
 
     Args:
-        request_log: it has records of the request log that were understood.
-        partition_debug: and DEBUG records of the partition logger (``kafka.cluster.Partition``).
-        completion_trace: and TRACE records of ``DelayedProduce`` or of the partition logger: each completion check.
-        highest: evidence above this tier is not used.
+        request_log: the broker has parsed records of its request log.
+        partition_debug: the broker has DEBUG records of the partition logger (``kafka.cluster.Partition``).
+        completion_trace: the broker has TRACE records of ``DelayedProduce`` or of the partition logger. They show each
+            completion check.
+        highest: highest tier of evidence that is used.
     """
     reached = 0
     for there in (request_log, partition_debug, completion_trace):
@@ -71,10 +72,10 @@ def tier_of(request_log: bool, partition_debug: bool, completion_trace: bool, hi
 
 
 def counting(tiers: Mapping[Node, Tier], controllers: Iterable[Node] = ()) -> dict[Node, Tier]:
-    """Return those whose evidence decides what can be checked.
+    """Return the nodes whose evidence decides which rules can be checked.
 
-    Controller-only nodes lead no partition, and files that nothing assigns to a broker are nobody's: neither counts
-    unless there is nothing else.
+    Controller-only nodes lead no partition, and files without a known broker belong to none. Both count only if there
+    are no other nodes.
     """
     passed_over = set(controllers)
     of_brokers = {node: tier for node, tier in tiers.items() if node[1] != UNKNOWN_BROKER and node not in passed_over}
@@ -84,13 +85,13 @@ def counting(tiers: Mapping[Node, Tier], controllers: Iterable[Node] = ()) -> di
 def rule_not_checkable(
     rule: Rule, brokers: Sequence[Broker], highest: str, requests_per_s: float | None = None
 ) -> NotCheckable | None:
-    """Return what a rule lacks, and the command that would change that; None: its evidence is there.
+    """Return the evidence that a rule lacks, and the command that enables it. None if the evidence is there.
 
     Args:
-        rule: its tier is the least at which it can judge anything.
-        brokers: those that count, see `counting`.
-        highest: evidence above this tier is not used.
-        requests_per_s: that a broker answers, as request logs tell; None where there are none.
+        rule: its tier is the lowest at which it can judge anything.
+        brokers: brokers that count, see `counting`.
+        highest: highest tier of evidence that is used.
+        requests_per_s: request rate of a broker, by its request log. None without a request log.
     """
     below = [broker for broker in brokers if broker.tier < rule.texts.tier]
     if brokers and not below:
@@ -114,7 +115,7 @@ def _who(broker_id: int) -> str:
 
 
 def _remedy(brokers: Sequence[Broker], tier: Tier, requests_per_s: float | None) -> dict[str, str]:
-    """Return the command for the first broker, for which others it is the same, and what that costs."""
+    """Return the command for the first broker, the other brokers that need the same command, and its cost."""
     named = [broker for broker in brokers if broker.broker_id != UNKNOWN_BROKER]
     if not named:
         return {"needs": _NO_BROKER}
@@ -128,7 +129,7 @@ def _remedy(brokers: Sequence[Broker], tier: Tier, requests_per_s: float | None)
 
 
 def not_checkable(broker_id: int, kafka_version: str | None) -> NotCheckable:
-    """Return what a broker without a request log leaves open, and the command that would change that."""
+    """Return what cannot be checked without the request log of a broker, and the command that enables the log."""
     what = "delayed operations cannot be replayed, blamed or timed without its request log at DEBUG"
     return NotCheckable(
         rule_id=DELAYED_OPERATIONS,
@@ -139,7 +140,7 @@ def not_checkable(broker_id: int, kafka_version: str | None) -> NotCheckable:
 
 
 def in_seconds(files: Iterable[Mapping[str, Any]]) -> list[int]:
-    """Return brokers with log files whose times are whole seconds, ascending.
+    """Return brokers with log files whose times are whole seconds, in ascending order.
 
     Args:
         files: rows of ``bronze.log_files``.
@@ -149,11 +150,11 @@ def in_seconds(files: Iterable[Mapping[str, Any]]) -> list[int]:
 
 
 def times_too_coarse(rule_id: str, brokers: Sequence[int]) -> NotCheckable:
-    """Return what whole seconds leave open.
+    """Return what cannot be checked with times in whole seconds.
 
     Args:
         rule_id: a rule that compares times, or `DELAYED_OPERATIONS`.
-        brokers: `in_seconds`, at least one.
+        brokers: result of `in_seconds`, at least one.
     """
     what = (
         "it judges durations"
@@ -166,7 +167,7 @@ def times_too_coarse(rule_id: str, brokers: Sequence[int]) -> NotCheckable:
 
 
 def _cost(kafka_version: str | None, have: Tier, wanted: Tier, requests_per_s: float | None) -> str:
-    """Return what more evidence costs, how long it lasts, and how it is undone: DEBUG of one logger before TRACE of
+    """Return the cost of more evidence, its duration, and how to undo it. DEBUG of one logger is preferred to TRACE of
     three.
     """
     version = _version(kafka_version)
@@ -195,7 +196,7 @@ def _version(kafka_version: str | None) -> tuple[int, ...] | None:
 
 
 def _levels(version: tuple[int, ...] | None, have: Tier, wanted: Tier) -> dict[str, str]:
-    """Return levels by logger that lead from one tier to another."""
+    """Return the log levels, by logger, that raise the evidence from one tier to another."""
     levels: dict[str, str] = {}
     for tier in TIERS:
         if have < tier <= wanted:

@@ -24,12 +24,12 @@ SARIF_NAME = "report.sarif"
 
 
 def render_json(report: Report) -> bytes:
-    """Return report.json: the contract's names, keys always in the same order, UTF-8, indented."""
+    """Return report.json with the field names of the contract, in fixed order, indented, in UTF-8."""
     return orjson.dumps(report.model_dump(mode="json"), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def render_files(report: Report) -> dict[str, bytes]:
-    """Return the report's files by name, all of one model."""
+    """Return the files of the report by name, all rendered from one model."""
     return {
         JSON_NAME: render_json(report),
         MARKDOWN_NAME: render_markdown(report).encode(),
@@ -39,16 +39,16 @@ def render_files(report: Report) -> dict[str, bytes]:
 
 
 def write_report(report: Report, out_dir: Place) -> tuple[Place, ...]:
-    """Write the report's files into a folder, which is made if it is not there.
+    """Write the files of the report into a folder. The folder is created if it is missing.
 
-    All is rendered before anything is written, and on a disk of this machine all is written before anything is
-    replaced: the files of one report appear together, or those that were there stay.
+    All files are rendered before anything is written. On a local disk, all are written before any file is replaced, so
+    that the folder never mixes the files of two reports.
 
     Returns:
         The files written.
 
     Raises:
-        InputError: the folder cannot be made or written.
+        InputError: the folder cannot be created or written.
     """
     contents = render_files(report)
     with cannot_hold(out_dir, "report"):
@@ -62,13 +62,14 @@ def write_report(report: Report, out_dir: Place) -> tuple[Place, ...]:
 
 @contextmanager
 def made_folder(out_dir: Place, what: str) -> Iterator[None]:
-    """Make a folder and try to write there, minutes before there is something to write; what stays empty is gone again.
+    """Create a folder and test that it can be written, before a long run. New folders that stay empty are removed.
 
     Args:
-        what: is to be written.
+        out_dir: the folder.
+        what: name of the result, for the error.
 
     Raises:
-        InputError: it cannot be made or written.
+        InputError: the folder cannot be created or written.
     """
     with undo_folders(out_dir):
         with cannot_hold(out_dir, what):
@@ -78,7 +79,7 @@ def made_folder(out_dir: Place, what: str) -> Iterator[None]:
 
 @contextmanager
 def cannot_hold(out: Place, what: str) -> Iterator[None]:
-    """Yield, and name the place in an error if files cannot be written there.
+    """Convert errors of writing files within the block to an error that names the place.
 
     Raises:
         InputError: the block could not write.

@@ -69,7 +69,7 @@ _CONNECTIONS = re.compile(r"maximum of (?P<count>\d+) connections")
     signatures=(_PEER_DENIED, _LOGIN_FAILED),
 )
 def brokers_rejected(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield denials by the broker that denies, and failed logins by the broker that could not log in."""
+    """Yield an incident per broker that denied requests of peers, and per broker that failed to log in at peers."""
     for episode in episodes(facts.remarked(_PEER_DENIED), "broker_id", within_s=600):
         who = f"{sentence(brokers(episode.broker_ids))} denied" if episode.broker_ids else "The authorizer denied"
         principals = listed_some(episode.keys, "principals")
@@ -123,7 +123,7 @@ def _not_logged_in(facts: Facts, episode: Episode) -> LoggedIncident:
     signatures=(_NOT_AUTHENTICATED,),
 )
 def authentication_failed(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return episodes by cluster."""
+    """Yield one incident per episode of failed authentications in a cluster."""
     for episode in episodes(facts.remarked(_NOT_AUTHENTICATED)):
         peers = episode.keys
         reason = _REASON.search(episode.message.split("\n")[0])
@@ -143,7 +143,7 @@ def authentication_failed(facts: Facts) -> Iterable[LoggedIncident]:
     signatures=(_DENIED,),
 )
 def authorization_denied(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return episodes by principal, over all brokers."""
+    """Yield one incident per principal and episode of denials, over all brokers."""
     for episode in episodes(facts.remarked(_DENIED), "key"):
         principal = episode.rows[0]["key"]
         what = _OPERATION.search(episode.message)
@@ -163,7 +163,7 @@ def authorization_denied(facts: Facts) -> Iterable[LoggedIncident]:
     signatures=(_REFUSED,),
 )
 def connections_refused(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield episodes by cluster, of all addresses."""
+    """Yield one incident per episode of refused connections in a cluster, over all addresses."""
     for episode in episodes(facts.remarked(_REFUSED), within_s=300):
         limit = _CONNECTIONS.search(episode.message)
         has = f" It has the configured maximum of {limit['count']}." if limit and len(episode.keys) == 1 else ""

@@ -56,7 +56,7 @@ _NO_MEMORY = re.compile(r"insufficient memory for the Java Runtime")
     yields_to=SHOWN_BY["broker_died"],
 )
 def broker_died(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield processes that ended without a shutdown."""
+    """Yield incidents of processes that ended without a shutdown."""
     died = [away for away in facts.brokers.aways if away.state.reason == "died"]
     looped = _loops(died, _LOOP_US)
     yield from (_died_repeatedly(facts, loop) for loop in looped)
@@ -66,7 +66,7 @@ def broker_died(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _loops(aways: Sequence[Away], within_us: int) -> list[list[Away]]:
-    """Return times of one node that follow each other."""
+    """Return absences of one node, grouped if they follow each other within `within_us` microseconds."""
     in_order = sorted(aways, key=lambda away: (away.node, away.start_us))
     loops = grouped(in_order, lambda loop, away: away.node == loop[0].node and _follows(loop, away, within_us))
     return [loop for loop in loops if len(loop) >= _LOOP_MIN]
@@ -148,7 +148,7 @@ def _first(away: Away) -> Witness | None:
 
 
 def _lasted(away: Away) -> str:
-    """Return how long a node was away until it was up again: exact, between bounds, or at most."""
+    """Return the duration of an absence in words: exact, between bounds, or an upper bound."""
     state, up = away.state, away.up_us or away.boot_us or away.start_us
     if state.after_us is None:
         return f"at least {lasting(up - away.start_us)}"
@@ -159,7 +159,7 @@ def _lasted(away: Away) -> str:
 
 
 def _exit_advice(text: str, name: str) -> str:
-    """Return what to look at, by the signal or the exit code of a process."""
+    """Return advice by the signal or the exit code of a process."""
     if _KILLED.search(text):
         return (
             f"Compare the memory limit of the container or host with the heap of {name} and the page cache: SIGKILL "
@@ -176,7 +176,7 @@ def _exit_advice(text: str, name: str) -> str:
 
 
 def _figures(facts: Facts, died: Sequence[Away]) -> dict[str, float]:
-    """Return how long nodes were away, the longest of each; empty if one did not come up again."""
+    """Return the longest absence, start and recovery of the nodes, seconds. Empty if a node did not start again."""
     ups = [away.up_us for away in died if away.up_us is not None]
     if len(ups) < len(died):
         return {}
@@ -196,7 +196,7 @@ def _places(aways: Iterable[Away]) -> tuple[Place, ...]:
 
 
 def _weight(aways: Sequence[Away]) -> float:
-    """Return seconds of absence; a minute for each node that did not come back."""
+    """Return the total duration of absences, seconds. A node that did not come back counts as a minute."""
     return sum(60.0 if away.up_us is None else (away.up_us - away.start_us) / 1e6 for away in aways)
 
 
@@ -217,7 +217,7 @@ def _torn(facts: Facts, died: Sequence[Away]) -> str:
 
 
 def _died_together(facts: Facts, group: list[Away]) -> LoggedIncident:
-    """Return one incident of nodes that died within a second: they have the cause in common."""
+    """Return the incident of nodes that died within a second, since they are assumed to share a cause."""
     cluster_id = group[0].node[0]
     ids = sorted(away.node[1] for away in group)
     ups = [away.up_us for away in group]
@@ -294,7 +294,7 @@ def _recovery_us(facts: Facts, away: Away) -> int:
     source="A process that runs logs its requests and its peers' as they come: silence of all logs at once is its own",
 )
 def broker_stalled(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield silences of processes that froze."""
+    """Yield incidents of processes that froze, from their silences (times without a log line)."""
     for away in facts.brokers.aways:
         if away.state.reason != "froze" or away.up_us is None:
             continue
@@ -339,7 +339,7 @@ def broker_stalled(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _paused(facts: Facts, broker: Node, start_us: int, end_us: int) -> tuple[str, str]:
-    """Return a sentence about a JVM's pause that explains a time, and its advice; empty if no GC log shows one."""
+    """Return a sentence about a JVM pause that explains a span, and its advice. Empty if no GC log shows a pause."""
     pause = facts.longest_pause(broker, start_us, end_us)
     paused_us = 0 if pause is None else pause["end_time"] - pause["start_time"]
     if pause is None or paused_us < _PAUSED_SHARE * (end_us - start_us):
@@ -353,7 +353,7 @@ def _paused(facts: Facts, broker: Node, start_us: int, end_us: int) -> tuple[str
 
 
 def _noticed(away: Away) -> str:
-    """Return a sentence about the controller that put a broker out of the cluster; empty if none did."""
+    """Return a sentence about the controller that removed a broker from the cluster. Empty if none did."""
     verbs = {"broker_fenced": "fenced it", "broker_failed": "removed it from the cluster"}
     for witness in sorted(away.state.shown, key=lambda witness: witness.time_us):
         if witness.text in verbs:
@@ -398,7 +398,7 @@ _SESSION_US = 9_000_000
     causes=preceding("broker_fenced"),
 )
 def heartbeats_not_sent(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield episodes by broker, with the nodes that it could not reach meanwhile."""
+    """Yield one incident per broker and episode, with the nodes that the broker could not reach at that time."""
     rows = [
         row
         for row in before_shutdown(facts, facts.remarked_by_brokers(_NO_HEARTBEAT))
@@ -453,7 +453,7 @@ _CUT_US = 20_000_000
     yields_to=SHOWN_BY["broker_fenced"],
 )
 def broker_fenced(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield brokers that a controller found gone while their processes wrote lines."""
+    """Yield incidents of brokers that a controller removed while their processes still logged."""
     for away in facts.brokers.aways:
         if away.state.reason not in _REMOVED or not facts.brokers.has_lived(away):
             continue
@@ -495,7 +495,7 @@ def broker_fenced(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _unreached(facts: Facts, away: Away, time_us: int) -> tuple[list[int], int]:
-    """Return the nodes that a broker could not reach as it was gone, and since when."""
+    """Return the nodes that a broker could not reach during an absence, and the start of that time, microseconds."""
     (cluster_id, _), up = away.node, away.up_us
     until_us = facts.ends.get(cluster_id, time_us) if up is None else up
     found = [
@@ -521,7 +521,7 @@ _REMOVED = {
     causes=("controller_slow", *FAILED),
 )
 def logs_end_early(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield nodes whose end no line of their own shows, those that are gone within a second as one."""
+    """Yield incidents of nodes without a line about their own end. Nodes that end within a second are merged."""
     gone = [away for away in facts.brokers.aways if _is_unseen(facts, away)]
     looped = _loops([away for away in gone if away.state.reason in _REMOVED], _GONE_AGAIN_US)
     yield from (_gone_repeatedly(facts, loop) for loop in looped)
@@ -634,7 +634,7 @@ def _gone_repeatedly(facts: Facts, loop: Sequence[Away]) -> LoggedIncident:
     source="highwater.pipelines.grammars.clock: many lines in a row lie before the latest one",
 )
 def clock_set_back(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return episodes of clocks that were set back, from rows of `silver.broker_lifecycle`."""
+    """Yield one incident per episode of clocks that were set back, from rows of `silver.broker_lifecycle`."""
     for row in facts.lifecycle:
         if row["event"] == "clock_set_back":
             back_us = float(row["detail"]) * 1e6
@@ -665,7 +665,7 @@ def clock_set_back(facts: Facts) -> Iterable[LoggedIncident]:
     causes=FAILED,
 )
 def broker_stopped(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield orderly ends: of a whole cluster, of a restart of several brokers, of one broker."""
+    """Yield incidents of clean shutdowns: of a whole cluster, of a restart of several brokers, or of one broker."""
     whole = {cluster_id: ends for cluster_id, ends in facts.brokers.shutdowns.items() if len(ends) > 1}
     for cluster_id, ends in whole.items():
         start, last = ends[0].start_us, ends[-1].start_us
@@ -757,7 +757,7 @@ def _stop_places(stops: Iterable[Away]) -> tuple[Place, ...]:
     causes=preceding("session_expired"),
 )
 def session_expired(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield sessions that expired, by the broker's own lines: it lost its leaderships with them."""
+    """Yield incidents of expired sessions, from the broker's own lines. The broker then loses its leaderships."""
     for away in facts.brokers.aways:
         expired = away.state.witness("session")
         if away.state.reason != "session_expired" or expired is None:

@@ -135,7 +135,7 @@ def failed_produces(facts: Facts) -> Iterable[tuple[str, list[Row]]]:
 
 
 def _refused(error: str, rows: list[Row], advice: str = "") -> LoggedIncident:
-    """Return one episode of an error in words."""
+    """Return the incident of one episode of an error."""
     episode = Episode(rows)
     verb, meaning = _WORDS.get(error, ("failed", ""))
     answers = sum(row["answers"] for row in rows)
@@ -176,7 +176,7 @@ def _refused(error: str, rows: list[Row], advice: str = "") -> LoggedIncident:
     causes=("partitions_without_leader", "topics_deleted", *FAILED),
 )
 def produces_refused(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield episodes of errors over all brokers of a cluster, but those that other kinds report."""
+    """Return one incident per error and episode over all brokers of a cluster. Errors of other kinds are left out."""
     others = (_TIMED_OUT, *_FENCED, *TOO_FEW)
     return (
         _refused(error, rows, _advice(error, rows)) for error, rows in failed_produces(facts) if error not in others
@@ -184,7 +184,7 @@ def produces_refused(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _advice(error: str, rows: Sequence[Row]) -> str:
-    """Return what to do about an error, by the exception that was logged, or that of its name."""
+    """Return advice about an error, by the logged exception, or by the exception with the name of the error."""
     reason = best_reason(row["message"] for row in rows if row.get("message"))
     name = next((name for name, of in _ERRORS.items() if of == error), error.title().replace("_", ""))
     cause = cause_of(Thrown(f"{name}Exception", ""))
@@ -198,7 +198,7 @@ def _advice(error: str, rows: Sequence[Row]) -> str:
     causes=(*LAGGING, *UNDECIDED, "isr_shrunk"),
 )
 def produces_timed_out(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return episodes of timeouts over all brokers of a cluster."""
+    """Return one incident per episode of timeouts, over all brokers of a cluster."""
     return (_refused(error, rows) for error, rows in failed_produces(facts) if error == _TIMED_OUT)
 
 
@@ -209,7 +209,7 @@ def produces_timed_out(facts: Facts) -> Iterable[LoggedIncident]:
     causes=("transactions_timed_out", *ABSENT),
 )
 def producers_fenced(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return produces that were refused for their epoch, by episode; and producers that say that they gave up."""
+    """Yield incidents of produces refused for their epoch, then incidents of producers that gave up."""
     advice = (
         "Look for a second instance with the same transactional.id, and for transactions that were open for longer "
         "than transaction.timeout.ms."
@@ -235,7 +235,7 @@ def producers_fenced(facts: Facts) -> Iterable[LoggedIncident]:
     causes=(*ABSENT, "partitions_without_leader", "partitions_under_min_isr"),
 )
 def transactions_timed_out(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return episodes by cluster."""
+    """Yield one incident per episode of timed-out transactions in a cluster."""
     for episode in episodes(facts.remarked(_TRANSACTION_ABORTED)):
         count, names, ids = episode.lines, episode.keys, episode.broker_ids
         by = f" by {brokers(ids)}" if ids else ""
@@ -259,7 +259,7 @@ def transactions_timed_out(facts: Facts) -> Iterable[LoggedIncident]:
     signatures=(_QUOTA_SET, _QUOTA_OVERRIDE),
 )
 def clients_throttled(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield episodes by client."""
+    """Yield one incident per client and episode of throttling."""
     for row in facts.throttled:
         if not (row["is_logged"] or _is_held_by_quota(facts, row)):
             continue
@@ -312,7 +312,7 @@ def _holds_responses(version: Version) -> bool:
     source="KIP-932; kafka.server.share.SharePartition.releaseAcquisitionLockOnTimeout, 4.0 and later",
 )
 def share_locks_expired(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return episodes by group."""
+    """Yield one incident per share group and episode of expired locks."""
     for row in facts.locks_expired:
         records, start_us, end_us = row["records"], row["first_time"], row["last_time"]
         were = "was" if records == 1 else "were"

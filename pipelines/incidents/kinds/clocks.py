@@ -21,7 +21,7 @@ _ADVICE = "Look at the time service of broker {}. Sessions, retention and record
     "broker and the controller's lines about them",
 )
 def clock_skewed(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield one incident for each broker whose clock differs from those of others."""
+    """Yield one incident for each broker whose clock differs from the clocks of other brokers."""
     skewed: dict[str, list[Row]] = defaultdict(list)
     for row in facts.clocks:
         if _skew_ms(row):
@@ -40,7 +40,11 @@ def clock_skewed(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _corrected(facts: Facts, cluster_id: str, broker_id: int, offset_us: int) -> LoggedIncident:
-    """Return the incident of a clock by whose offset the times of a broker are corrected."""
+    """Return the incident of a broker whose times are corrected by the offset of its clock.
+
+    Args:
+        offset_us: offset from the controllers' clocks, microseconds.
+    """
     rows = facts.life((cluster_id, broker_id), "registered")
     direction = "ahead of" if offset_us > 0 else "behind"
     return LoggedIncident(
@@ -61,7 +65,7 @@ def _corrected(facts: Facts, cluster_id: str, broker_id: int, offset_us: int) ->
 
 
 def _skew_ms(row: Row) -> float:
-    """Return how far the clock of `broker_b` is ahead at least; negative: behind. 0 if not by `_SKEWED_MS`."""
+    """Return how far the clock of `broker_b` is ahead at least, ms. Negative if behind. 0 if below `_SKEWED_MS`."""
     lowest_ms, highest_ms = row["lowest_ms"], row["highest_ms"]
     if lowest_ms is not None and lowest_ms > _SKEWED_MS:
         return float(lowest_ms)

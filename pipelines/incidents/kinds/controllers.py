@@ -141,7 +141,7 @@ def _away(facts: Facts) -> list[Away]:
 
 
 def controller_timeline(facts: Facts) -> dict[str, list[ControllerState]]:
-    """Return who was the active controller of each cluster, in order."""
+    """Return the active controllers of each cluster, in time order."""
     return controller_states(
         ControllerEvidence(
             events=facts.controller_events,
@@ -156,7 +156,7 @@ def controller_timeline(facts: Facts) -> dict[str, list[ControllerState]]:
 
 
 class _Lost(NamedTuple):
-    """A time in which the quorum had no leader, as too few voters were up or reached each other."""
+    """A time without a leader of the quorum, since too few voters were up or could reach each other."""
 
     cluster_id: str
     gap: ControllerState
@@ -248,7 +248,7 @@ def quorum_lost(facts: Facts) -> Iterable[LoggedIncident]:
     causes=(*ABSENT, *preceding("controller_changed", UNDECIDED)),
 )
 def controller_changed(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield each change from one controller to another, but those of a lost quorum."""
+    """Yield each change from one controller to another, except changes of a lost quorum."""
     for series in _series(facts):
         if len(series) < _SERIES_MIN:
             yield from (_changed(facts, change) for change in series)
@@ -263,7 +263,7 @@ def controller_changed(facts: Facts) -> Iterable[LoggedIncident]:
     causes=preceding("logs_end_early"),
 )
 def controller_slow(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield slow events by controller, but those of a series of changes. A line is logged as its event ends."""
+    """Yield slow events by controller, except events of a series of changes. A line is logged when its event ends."""
     known = [
         (series[0].cluster_id, series[0].start_us - _REASON_US, series[-1].end_us)
         for series in _series(facts)
@@ -302,7 +302,7 @@ class _Change(NamedTuple):
 
     @property
     def start_us(self) -> int:
-        """Return the begin of the time without a controller, or that of the next term."""
+        """Return the start of the time without a controller, or the start of the next term, microseconds."""
         return self.after.begin_by_us if self.gap is None else self.gap.begin_by_us
 
     @property
@@ -312,7 +312,7 @@ class _Change(NamedTuple):
 
     @property
     def longest_us(self) -> int:
-        """Return how long no controller was active at most."""
+        """Return the longest possible time without an active controller, microseconds."""
         return self.end_us - (self.before.end_after_us or self.before.begin_by_us)
 
     @property
@@ -503,7 +503,7 @@ def _voter(facts: Facts, cluster_id: str, node_id: int) -> str:
     causes=(*ABSENT, *preceding("controller_renounced", UNDECIDED)),
 )
 def controller_renounced(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield two or more within ten minutes of each other, except at a shutdown and in a series of changes."""
+    """Yield series of resignations within ten minutes of each other, except at a shutdown or in a series of changes."""
     repeated = [series for series in _series(facts) if len(series) >= _SERIES_MIN]
     for row in before_shutdown(facts, facts.remarked(_RENOUNCED)):
         episode = Episode([row])
@@ -547,7 +547,7 @@ def controller_renounced(facts: Facts) -> Iterable[LoggedIncident]:
     yields_to=SHOWN_BY["quorum_unreachable"],
 )
 def quorum_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return episodes by the node that could not be reached, episodes of several nodes together."""
+    """Yield one incident per unreachable node and long episode. Short episodes are merged over all nodes."""
     brief: list[Row] = []
     rows = [row for row in before_shutdown(facts, facts.remarked(QUORUM_UNREACHABLE)) if row["key"]]
     for episode in episodes(rows, "key", within_s=15):
@@ -569,7 +569,7 @@ def _unreachable(facts: Facts, episode: Episode) -> LoggedIncident:
     lasted_us = episode.end_us - episode.start_us
     peers = sorted(map(int, episode.keys))
     who = facts.named(episode.cluster_id, episode.broker_ids) or "nodes that no line names"
-    # Below 0 are addresses of the configuration, before a node has told its number.
+    # Ids below 0 are addresses of the configuration. They stay until the node has sent its id.
     known = [peer for peer in peers if peer >= 0]
     whom = numbered("node", known) if known else "its configured addresses"
     attempts = number(episode.lines, "attempt")
@@ -592,7 +592,7 @@ def _unreachable(facts: Facts, episode: Episode) -> LoggedIncident:
     causes=(*ABSENT, *UNDECIDED),
 )
 def controlled_shutdown_failed(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return shutdowns that were asked for again, or done without the controller."""
+    """Yield incidents of shutdowns that were requested again, or completed without the controller."""
     retried = facts.remarked(_RETRY)
     given_up = facts.remarked(_GIVEN_UP)
     for row in given_up:
@@ -611,7 +611,7 @@ def _not_handed_over(facts: Facts, row: Row, retries: list[Row], severity: Sever
     start = min([row["first_time"], *(other["first_time"] for other in retries)])
     end = row["last_time"]
     gave_up = " It then stopped without the controller." if severity == MAJOR else " It then went through."
-    # With a whole cluster the last brokers have nobody to hand over to. The log of one broker does not show that.
+    # In the shutdown of a whole cluster, the last brokers have no successor. The log of one broker does not show that.
     ends = facts.brokers.shutdowns.get(row["cluster_id"], ())
     if len(ends) > 1 and start >= ends[0].start_us:
         severity = INFO
@@ -653,7 +653,7 @@ def _not_handed_over(facts: Facts, row: Row, retries: list[Row], severity: Sever
     signatures=(_WAITS, _BEGUN, MIGRATION_COPIED),
 )
 def migration_waits(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return waits for a migration whose start no later line shows."""
+    """Yield incidents of a KRaft migration that waited for brokers to register. They end when it starts."""
     begun = facts.remarked(_BEGUN, MIGRATION_COPIED)
     for row in facts.remarked(_WAITS):
         start = row["first_time"]

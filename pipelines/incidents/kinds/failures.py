@@ -1,4 +1,4 @@
-"""What a broker cannot go on without: disks, memory, files, remote storage; and brokers that ended themselves."""
+"""Failures of resources of a broker (disks, memory, files, remote storage), and brokers that ended themselves."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ TORN = Signature(
 )
 #: Lines of one end follow each other within this, microseconds.
 _END_US = 10_000_000
-#: A node that starts waits so long for others before it gives up, microseconds.
+#: How long a starting node waits for other nodes before it gives up, microseconds.
 _WAITED_US = 120_000_000
 #: Exceptions that show a fault of the program, and no answer of others.
 _OWN_FAULTS = ("IllegalArgumentException", "IllegalStateException", "NullPointerException")
@@ -164,7 +164,7 @@ _IF_UNKNOWN = {
     causes=preceding("broker_halted"),
 )
 def broker_halted(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield ends of brokers. Lines that follow each other within seconds belong to one end."""
+    """Yield incidents of brokers that ended themselves. Lines within seconds of each other belong to one end."""
     rows = sorted(facts.remarked(*_ENDINGS), key=lambda row: (str(node(row)), row["first_time"]))
     for group in grouped(rows, _is_same_end):
         first, broker = group[0], node(group[0])
@@ -299,7 +299,7 @@ def _not_truncated(facts: Facts, row: Row) -> tuple[str, dict[str, Any]]:
     signatures=(_FULL, _IO, _RENAME, _SAID),
 )
 def log_directory_failed(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return failures by broker; lines of one follow each other within seconds."""
+    """Yield one incident per broker and failure. Lines of one failure follow each other within seconds."""
     rows = [row for row in facts.lifecycle if row["event"] == "log_dir_failure"]
     for group in grouped(sorted(rows, key=node), _is_same_failure):
         broker, start = node(group[0]), group[0]["time"]
@@ -387,7 +387,7 @@ def _named_directories(row: Row) -> set[str]:
     signatures=(_NO_MEMORY,),
 )
 def broker_out_of_memory(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield stack traces with an OutOfMemoryError, except those of a log directory that failed of it."""
+    """Yield stack traces with an OutOfMemoryError, except traces that made a log directory fail."""
     failed = [(node(row), row["time"]) for row in facts.lifecycle if row["event"] == "log_dir_failure"]
     for row in facts.remarked_by_brokers(_NO_MEMORY):
         since_us, until_us = row["first_time"] - _FAILURE_US, row["last_time"] + _FAILURE_US
@@ -416,7 +416,7 @@ def broker_out_of_memory(facts: Facts) -> Iterable[LoggedIncident]:
     signatures=(_NO_FILES,),
 )
 def broker_out_of_files(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return failures whose stack traces come from EMFILE."""
+    """Yield incidents of failures whose stack traces show EMFILE."""
     for row in facts.remarked_by_brokers(_NO_FILES):
         episode, name = Episode([row]), facts.named(row["cluster_id"], [row["broker_id"]])
         yield episode.incident(
@@ -440,7 +440,7 @@ def broker_out_of_files(facts: Facts) -> Iterable[LoggedIncident]:
     causes=ABSENT,
 )
 def indexes_rebuilt(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return episodes by broker: the process before did not end in order."""
+    """Yield one incident per broker and episode of rebuilt indexes. The process before did not shut down cleanly."""
     for episode in episodes(facts.remarked_by_brokers(_DAMAGED, TORN), "broker_id"):
         segments = number(episode.lines, "segment")
         yield episode.incident(

@@ -82,7 +82,9 @@ _OUT_OF_RANGE = re.compile(
     causes=FAILED,
 )
 def fetcher_died(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return threads that logged the error with which they end; the broker's next start brings them back."""
+    """Yield incidents of fetcher threads that logged a fatal error. The threads return with the next start of the
+    broker.
+    """
     for row in facts.remarked_by_brokers(_DIED):
         episode, start, broker_id = Episode([row]), row["first_time"], row["broker_id"]
         end = facts.next_start(episode.node, row["last_time"])
@@ -118,7 +120,7 @@ def fetcher_died(facts: Facts) -> Iterable[LoggedIncident]:
     causes=("brokers_rejected", *ABSENT),
 )
 def leader_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return episodes by leader, episodes of several followers together."""
+    """Yield one incident per leader and episode. Episodes of several followers are merged."""
     rows = [
         row
         for row in map(_since_tried, before_shutdown(facts, facts.remarked_by_brokers(LEADER_UNREACHABLE)))
@@ -176,7 +178,10 @@ def _is_lost_together(group: list[Row], row: Row) -> bool:
     ),
 )
 def fetch_errors(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return episodes by leader, episodes of several followers together; none of a cluster that is shut down."""
+    """Yield one incident per leader and episode, except in the shutdown of a whole cluster.
+
+    Episodes of several followers are merged.
+    """
     for episode in episodes(before_shutdown(facts, facts.remarked_by_brokers(_ERROR)), "key", within_s=60):
         leader, names = int(episode.rows[0]["key"]), episode.partitions
         errors = _errors(episode.rows)
@@ -214,10 +219,11 @@ def _errors(rows: list[Row]) -> set[str]:
     causes=(*ABSENT, *UNDECIDED, "fetcher_died", "fetch_errors", "partitions_without_leader"),
 )
 def partitions_not_fetched(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return partitions that a fetcher gave up, whose broker left their ISR and did not come back.
+    """Yield incidents of partitions that a fetcher stopped fetching, if the broker left their ISR for good.
 
-    A leader that changes, or a start of the broker, makes it fetch again; a fetcher that learns of a new leader late
-    gives partitions up, too.
+    A change of the leader or a restart of the broker makes it fetch again. A fetcher that learns late of a new leader
+    also
+    stops fetching.
     """
     rows = before_shutdown(facts, facts.remarked_by_brokers(_GIVEN_UP), margin_us=_STOPS_US)
     for episode in episodes(rows, "broker_id", within_s=15):
@@ -292,9 +298,7 @@ def _is_out(facts: Facts, row: Row, name: str) -> bool:
     causes=("unclean_election", *ABSENT),
 )
 def high_watermark_below_start(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return errors of a leader that asks its own log for an offset below its start: it answers no fetch, commits
-    nothing.
-    """
+    """Yield incidents of leaders that read their own log below its start offset. Such a leader answers no fetch."""
     for row in facts.remarked(_FAILED_AT_LEADER):
         match = _OUT_OF_RANGE.search(row["message"])
         if match is None or int(match["offset"]) >= int(match["start"]):

@@ -27,7 +27,7 @@ _TOGETHER_US = 2_000_000
     causes=("unclean_election", "zombie_leader", *ABSENT),
 )
 def data_lost(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield violations of the rules of loss, those of one event as one incident."""
+    """Yield violations of the rules about data loss. Violations of one event are one incident."""
     for rows in _events(row for row in _violations(facts) if row["rule_id"] in LOSS_RULES):
         records = sum(row["records"] or 0 for row in rows)
         yield _broken(facts, rows, CRITICAL, 1_000_000.0 + records)
@@ -57,7 +57,7 @@ def _rule(row: Row) -> tuple[str, str, str]:
     causes=("unclean_election", "zombie_leader", *ABSENT),
 )
 def guarantee_broken(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return violations of rules that speak of no loss, those of one rule together."""
+    """Yield violations of rules that are not about data loss. Violations of one rule are one incident."""
     of_rule: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in _violations(facts):
         if row["rule_id"] not in LOSS_RULES:
@@ -67,12 +67,12 @@ def guarantee_broken(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _violations(facts: Facts) -> list[Row]:
-    """Return violations that follow from no other one."""
+    """Return root violations, which follow from no other violation."""
     return [row for row in facts.findings if row["severity"] == "violation" and row["implied_by"] is None]
 
 
 def _broken(facts: Facts, rows: list[Row], severity: Severity, weight: float) -> LoggedIncident:
-    """Return the incident that violations of one rule are."""
+    """Return the incident of violations of one rule."""
     first = rows[0]
     offsets = sum((row["offset_end"] or 0) - (row["offset_start"] or 0) for row in rows if row.get("offset_end"))
     figures = {"cases": len(rows), "records": sum(row["records"] or 0 for row in rows)}
@@ -84,7 +84,7 @@ def _broken(facts: Facts, rows: list[Row], severity: Severity, weight: float) ->
 
 
 def _found(facts: Facts, rows: list[Row], severity: Severity, weight: float) -> LoggedIncident:
-    """Return what findings of one rule have in common: places, brokers, partitions and the first message."""
+    """Return an incident with the common fields of findings of one rule: places, brokers, partitions, first message."""
     first = rows[0]
     nodes = {(row["cluster_id"], broker_id) for row in rows for broker_id in row["brokers"] or ()}
     timed = [row["time"] for row in rows if row["time"] is not None]
@@ -120,7 +120,7 @@ def _bug(jira: str | None) -> Bug | None:
     causes=("partitions_without_leader", *ABSENT),
 )
 def unclean_election(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield findings of the rule `unclean-election`, legal or not, those of one event as one incident."""
+    """Yield findings of the rule `unclean-election`, legal or not. Findings of one event are one incident."""
     of_rule = [row for row in facts.findings if row["rule_id"] == "unclean-election"]
     for rows in _events(row for row in of_rule if row["topic"] is not None and row["time"] is not None):
         offsets = [row["offset_start"] for row in rows if row["offset_start"] is not None]

@@ -60,7 +60,7 @@ _LOADED = Signature(
     "CoordinatorRuntime.CoordinatorContext.load",
     ("INFO",),
 )
-#: Clients wait for a coordinator so long before most of them fail, seconds.
+#: Time without a coordinator after which most clients fail, seconds.
 _LONG_S = 60
 
 
@@ -109,7 +109,7 @@ def _rebalanced(episode: Episode, failures: dict[Signature, int]) -> LoggedIncid
     causes=(*ABSENT, "log_cleaner_died"),
 )
 def coordinator_slow(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield loads of each broker that ended within minutes of each other."""
+    """Yield one incident per broker for loads that ended within minutes of each other."""
     for episode in episodes(facts.remarked_by_brokers(_LOADED), "broker_id", within_s=300):
         longest_us = max(int(row["key"]) for row in episode.rows) * 1000
         start = min(row["first_time"] - int(row["key"]) * 1000 for row in episode.rows)

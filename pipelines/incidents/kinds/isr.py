@@ -27,7 +27,7 @@ LEFT = "left_isr"
 #: Leaving so often, with no more than the gap between two times, is flapping.
 _TIMES_MIN = 4
 _GAP_US = 600_000_000
-#: A leader whose state is sent anew takes it sooner, microseconds.
+#: A leader accepts a state that is sent again sooner than this, microseconds.
 _STUCK_US = 30_000_000
 #: A leader that is replaced in order learns of it sooner, milliseconds.
 _LONG_MS = 1_000
@@ -58,7 +58,7 @@ _ERROR_CODE = re.compile(r"rejected the request with (?P<error>\w+)\.")
     causes=LAGGING,
 )
 def isr_shrunk(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield absences of each replica, those that begin and end together as one."""
+    """Yield incidents of replicas that left the ISR. Absences of one replica that begin and end together are merged."""
     by_replica: dict[Node, list[_Absence]] = defaultdict(list)
     last_states = {(row["cluster_id"], partition_name(row)): row for row in facts.last_states}
     for row in before_shutdown(facts, facts.absences, "left_time"):
@@ -129,8 +129,9 @@ def _shrunk(
     """Return the incident of absences of one replica.
 
     Args:
-        unseen: those whose end no line shows.
-        waits: produces that were answered as the replica left.
+        group: absences with the same window.
+        unseen: absences without a line about their end.
+        waits: produces that were answered when the replica left.
     """
     shown = group or unseen
     rows = [absence.row for absence in shown]
@@ -176,7 +177,7 @@ def _shrunk(
             "longest_ms": longest_ms,
         },
         weight=len(names) * lasted_s,
-        # A leader that stood still takes out, as it goes on, all who could not fetch from it.
+        # A leader that froze removes, when it resumes, all replicas that could not fetch from it.
         by=(replica[1], *sorted(leaders)),
     )
 
@@ -216,7 +217,7 @@ def _outside_at_least(what: str, absences: Sequence[_Absence]) -> str:
     causes=LAGGING,
 )
 def isr_flapping(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return replicas that leaders took out of one partition's ISR four times or more, each within ten minutes of the
+    """Yield incidents of replicas that left one partition's ISR four times or more, each within ten minutes of the
     last.
     """
     left: dict[tuple[Node, str], list[int]] = defaultdict(list)
@@ -259,9 +260,9 @@ def isr_flapping(facts: Facts) -> Iterable[LoggedIncident]:
     causes=(*ABSENT, *UNDECIDED),
 )
 def zombie_leader(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return leaders whose ISR changes were refused, each with how long there were two leaders where logs show it.
+    """Yield incidents of leaders whose ISR changes were refused, with the time with two leaders if the logs show it.
 
-    What it took after another one was elected was never committed.
+    Records that such a leader accepted after the next election were never committed.
     """
     for episode in episodes(facts.remarked_by_brokers(_REFUSED), "broker_id"):
         (cluster_id, broker_id), refused, names = episode.node, episode.lines, episode.partitions
@@ -319,7 +320,7 @@ def zombie_leader(facts: Facts) -> Iterable[LoggedIncident]:
     causes=ABSENT,
 )
 def isr_join_rejected(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield episodes by replica. A broker that starts or stops is rejected for seconds."""
+    """Yield one incident per replica and episode. A broker that starts or stops is normally rejected for seconds."""
     for episode in episodes(before_shutdown(facts, facts.remarked(_JOIN_REJECTED)), "key", within_s=120):
         replica, names = int(episode.keys[0]), episode.partitions
         error = _ERROR_CODE.search(episode.message)

@@ -29,7 +29,7 @@ _STILL_US = 30_000_000
 _SESSION_MS = 18_000
 #: Ends of leaderships that a live leader saw.
 _MOVED = ("controlled_shutdown", "preferred", "reassignment", "log_dir_failed")
-#: No line shows what lies between refused appends that are further apart, seconds.
+#: Longest gap between refused appends of one window, seconds. No line shows the state between two appends.
 _REFUSED_GAP_S = 10
 _MINIMUM = re.compile(r"(?:min\.isr requirement of |required minimum \[)(\d+)")
 _NOT_ELECTED = Signature(
@@ -70,12 +70,12 @@ class Outage(NamedTuple):
 
     @property
     def dead_us(self) -> int:
-        """Return how long a dead broker led before the window."""
+        """Return how long a dead broker led before the window, microseconds."""
         return int(self.row["started_time"]) - self.start_us
 
     @property
     def leaderless_us(self) -> int:
-        """Return how long nobody led; 0 if the window lasts until the logs end."""
+        """Return the duration without a leader, microseconds. 0 if the window lasts until the logs end."""
         return int(self.row["ended_time"] or self.row["started_time"]) - int(self.row["started_time"])
 
 
@@ -84,7 +84,7 @@ def _windows(facts: Facts, state: str) -> list[Row]:
 
 
 def _outages(facts: Facts) -> list[list[Outage]]:
-    """Return windows without leader, those of one cluster that begin and end together as groups."""
+    """Return windows without a leader. Windows of one cluster that begin and end together are grouped."""
     died = facts.brokers.deaths
     elections: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for row in facts.failovers:
@@ -293,12 +293,13 @@ def _under_min_isr(
     how_long: str = "",
     places: tuple[Place, ...] = (),
 ) -> LoggedIncident:
-    """Return one incident.
+    """Return the incident of one window under min.insync.replicas.
 
     Args:
-        minimum: values of min.insync.replicas; 0 for an unknown one.
-        written: how many of the refused produces were written before.
-        how_long: words for the window, if it is not that of each partition.
+        minimum: values of min.insync.replicas. 0 for an unknown value.
+        refused: number of refused produces.
+        written: number of refused produces that were written to the leader's log first.
+        how_long: words for the window, if it is not the window of each partition.
     """
     start, end = window
     lasted_s = 60.0 if end is None else (end - start) / 1e6
@@ -454,7 +455,7 @@ def _session_ms(facts: Facts, broker: Node) -> int:
     causes=("partitions_without_leader", "controlled_shutdown_failed", *ABSENT, *UNDECIDED),
 )
 def elections_failed(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return episodes by cluster, but for those in which the whole cluster is shut down."""
+    """Yield one incident per cluster and episode, except in the shutdown of the whole cluster."""
     for episode in episodes(before_shutdown(facts, facts.remarked(_NOT_ELECTED)), within_s=15):
         ids, names = episode.broker_ids, episode.partitions
         who = f"The controller ({brokers(ids)})" if ids else "The controller"

@@ -150,7 +150,7 @@ def _without_leader(facts: Facts, episode: Episode) -> LoggedIncident:
     causes=ABSENT,
 )
 def registration_refused(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield refusals by broker and error; one that a start follows is a note."""
+    """Yield one incident per broker and error. A refusal is minor if the broker started later."""
     for row in facts.remarked_by_brokers(_REFUSED):
         episode, error = Episode([row]), row["key"]
         reason, action = _REFUSALS.get(error, ("", _TO_DO))
@@ -186,7 +186,7 @@ _VOTERS_US = 600_000_000
 
 
 class _VoterChange(NamedTuple):
-    """A set of voters that differs from the one before. Directories by voter."""
+    """A change of the set of voters. The directories are by voter."""
 
     cluster_id: str
     time_us: int
@@ -211,7 +211,7 @@ class _VoterChange(NamedTuple):
     signatures=(_VOTER_SET,),
 )
 def voters_changed(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield changes of each quorum's voters, those that follow each other as one."""
+    """Yield incidents of changes of each quorum's voters. Consecutive changes are merged."""
     by_cluster: dict[str, list[_VoterChange]] = defaultdict(list)
     for change in sorted(_voter_changes(facts), key=lambda change: change.time_us):
         same = [

@@ -27,7 +27,7 @@ _SOURCE = (
     causes=(*ABSENT, *NOT_FETCHED),
 )
 def reassignment_unfinished(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield reassignments without an end, each by itself."""
+    """Yield one incident per reassignment without an end."""
     ends = facts.brokers.shutdown_times
     for each in reassignments_of(facts):
         start = each.start_us
@@ -62,7 +62,7 @@ def reassignment_unfinished(facts: Facts) -> Iterable[LoggedIncident]:
     source=_SOURCE,
 )
 def reassignment_ended(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield reassignments that ended, those of one request as one incident."""
+    """Yield reassignments that ended. Reassignments of one request are one incident."""
     of_request: dict[tuple[str, bool, bool], list[Reassignment]] = {}
     for each in reassignments_of(facts):
         if each.end_us is not None:

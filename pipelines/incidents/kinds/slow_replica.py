@@ -13,11 +13,11 @@ from highwater.pipelines.incidents.kinds.isr import LEFT
 from highwater.pipelines.incidents.questions import WAIT_MAX_MS
 from highwater.pipelines.incidents.words import brokers, clock, lasting, listed, number, span
 
-#: Who closed a wait otherwise than by fetching: the leader itself, or a replica that left (`isr_shrunk` tells of it).
+#: Roles that ended a wait without fetching: the leader itself, or a replica that left the ISR (see `isr_shrunk`).
 _NOT_SLOW = ("leader", LEFT)
-#: What a second costs in which nobody waited: a window ends where waiting falls below it for long, milliseconds.
+#: Cost of a second without waiting, ms. A window ends if its waiting stays below that.
 _QUIET_MS = 40.0
-#: Nobody waited for so long: what comes after is another episode, seconds.
+#: Longest gap without waiting within an episode, seconds.
 _GAP_S = 10
 #: Within a window, what a quiet second costs of its average.
 _QUIET_SHARE = 0.5
@@ -28,16 +28,16 @@ _OPERATIONS = 20
 #: Of all waiting beyond the limit within the window, the replica has at least this share.
 _SHARE = 0.5
 
-#: After a broker's start waiting is warm-up for so long, microseconds.
+#: Waits within this time of a broker's start are warm-up, microseconds.
 _WARM_UP_US = 15_000_000
 #: A cluster's is what begins so shortly after its first produce, and is over so soon, microseconds.
 _FIRST_US, _WARM_US = 5_000_000, 30_000_000
-#: A second is that of arrival: a produce waits through a fault that begins so long after it, microseconds.
+#: Seconds are seconds of arrival. A produce may wait through a fault that begins this much later, microseconds.
 _FAULT_WITHIN_US = 10_000_000
 
 
 class ScoredSeconds(NamedTuple):
-    """Seconds since the epoch, both within it, and what the seconds score together."""
+    """A range of seconds since the epoch, both ends inclusive, with its total score."""
 
     first: int
     last: int
@@ -45,13 +45,13 @@ class ScoredSeconds(NamedTuple):
 
 
 def heaviest(scores: Sequence[tuple[int, float]], quiet: float) -> list[ScoredSeconds]:
-    """Return all maximal windows of seconds that score more than the quiet seconds within them cost.
+    """Return all maximal windows of seconds whose scores exceed the cost of their quiet seconds.
 
-    The maximal scoring subsequences of Ruzzo and Tompa (1999), in which a second without an entry scores ``-quiet``.
+    These are the maximal scoring subsequences of Ruzzo and Tompa (1999). A second without an entry scores ``-quiet``.
 
     Args:
-        scores: second and what it scores before its own cost, ascending; seconds that scored nothing are left out.
-        quiet: what each second costs.
+        scores: (second, score before its own cost), ascending. Seconds without a score are left out.
+        quiet: cost of each second.
     """
     windows: list[tuple[int, int, float, float]] = []  # first, last, sum before, sum up to and with it
     total = 0.0
@@ -76,10 +76,11 @@ def heaviest(scores: Sequence[tuple[int, float]], quiet: float) -> list[ScoredSe
 
 
 def episodes(scores: Sequence[tuple[int, float]], faults: Iterable[int] = ()) -> list[ScoredSeconds]:
-    """Return windows far above their own average: within each, a quiet second costs half of it.
+    """Return windows whose waiting is far above average. A quiet second costs half of the window's average.
 
     Args:
-        faults: seconds in which the replica died or stood still: no window reaches across one.
+        scores: (second, score), ascending.
+        faults: seconds in which the replica died or froze. No window spans a fault.
     """
     windows = [window for part in _parts(scores, sorted(faults)) for window in heaviest(part, _QUIET_MS)]
     settled = []
@@ -113,7 +114,7 @@ def _parts(scores: Sequence[tuple[int, float]], faults: Sequence[int]) -> Iterab
     causes=(*ABSENT, *NOT_FETCHED),
 )
 def slow_replica(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return windows of seconds in which produces waited for one replica beyond the limit."""
+    """Yield windows of seconds in which produces waited for one replica longer than the limit."""
     of_replica: dict[Node, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for row in facts.waits:
         if row["replica_id"] >= 0 and row["role"] not in _NOT_SLOW:

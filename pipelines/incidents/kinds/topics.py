@@ -40,7 +40,7 @@ _HALTED = Signature(
 _WHY = re.compile(r"(?m)^(?>.*?Halted deletion of topics ).+ due to (?P<why>.*)")
 #: Fewer topics at once are an ordinary deletion.
 _BULK_MIN = 3
-#: Brokers delete replicas so long after a topic was deleted at most, microseconds.
+#: Longest time from the deletion of a topic to the deletion of its replicas, microseconds.
 _LATER_US = 60_000_000
 #: Topics that are created within this of the one before are one incident, microseconds.
 _TOGETHER_US = 10_000_000

@@ -16,7 +16,9 @@ Row = Mapping[str, Any]
 
 
 def clocks(windows: Sequence[Row]) -> tuple[tuple[ClockPair, ...], int]:
-    """Return pairs whose clocks surely changed first, then those that may be farthest apart; and how many are left out.
+    """Return pairs of brokers with the bounds of their clock difference, and the number of pairs left out.
+
+    Pairs whose clocks changed come first, then pairs by the largest possible difference.
 
     Args:
         windows: rows of ``gold.clock_bounds``.
@@ -51,7 +53,9 @@ def _pair(cluster_id: str, broker_a: int, broker_b: int, windows: Sequence[Row])
 
 
 def _width(row: Row) -> float:
-    """Of what is between both bounds; contradicting ones are none, and one bound is wider than any two."""
+    """Return the width of the interval between both bounds, ms. Infinite if a bound is missing or the bounds
+    contradict.
+    """
     if row["lowest_ms"] is None or row["highest_ms"] is None:
         return float("inf")
     width = float(row["highest_ms"] - row["lowest_ms"])

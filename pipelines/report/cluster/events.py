@@ -43,7 +43,7 @@ _Raw = tuple[int, str, str, int | None, str | None, str]
 
 
 def events(lifecycle: Rows, controller: Rows, isr: Rows, failovers: Rows) -> tuple[tuple[Event, ...], int]:
-    """Return events in order of time, those alike within a second as one; and how many are left out."""
+    """Return events in time order, and the number of events left out. Like events within one second are merged."""
     raw = [*_life(lifecycle), *_controllers(controller), *_isr(isr), *_elections(failovers)]
     alike: dict[tuple[Any, ...], list[_Raw]] = defaultdict(list)
     for entry in sorted(raw, key=lambda entry: (entry[0], entry[1], entry[2], str(entry[3]), entry[4] or "")):
@@ -112,7 +112,7 @@ def _place(row: Mapping[str, Any]) -> str:
 
 
 def unavailable(rows: Rows) -> tuple[tuple[Unavailable, ...], int]:
-    """Return windows, the longest first; and how many are left out."""
+    """Return windows of unavailability, the longest first, and the number of windows left out."""
 
     def longest(row: Mapping[str, Any]) -> tuple[Any, ...]:
         endless = row["ended_time"] is None
@@ -128,7 +128,7 @@ def unavailable(rows: Rows) -> tuple[tuple[Unavailable, ...], int]:
 
 
 def failovers(rows: Rows) -> tuple[tuple[Failover, ...], int]:
-    """Return fail-overs, the slowest first; and how many are left out."""
+    """Return failovers, the slowest first, and the number of failovers left out."""
 
     def slowest(row: Mapping[str, Any]) -> tuple[Any, ...]:
         took = row["detected_to_serving_ms"] or row["detected_to_taken_up_ms"] or 0.0
@@ -152,7 +152,7 @@ def failovers(rows: Rows) -> tuple[tuple[Failover, ...], int]:
 
 
 def leaders(rows: Rows) -> tuple[Leaders, ...]:
-    """Return how many partitions each broker led, epoch by epoch, by lines of any role."""
+    """Return the number of partitions that each broker led over time, from lines of brokers and controllers."""
     leads: dict[tuple[str, str, int], tuple[int, int]] = {}
     numbers: dict[Node, int] = defaultdict(int)
     steps: dict[Node, dict[int, int]] = defaultdict(dict)
@@ -185,6 +185,6 @@ def leaders(rows: Rows) -> tuple[Leaders, ...]:
 
 
 def _thinned(steps: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """At most `STEPS_MAX`, the last one always."""
+    """Return at most `STEPS_MAX` steps. The last step is always included."""
     every = len(steps) // STEPS_MAX + 1
     return steps[::-1][::every][::-1]

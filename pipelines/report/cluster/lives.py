@@ -24,7 +24,7 @@ _ENDINGS: Mapping[str, Literal["clean", "found_gone", "unknown"]] = {
 
 
 def lives(timeline: Rows) -> tuple[Life, ...]:
-    """Return the states of all brokers.
+    """Return the states of all brokers over time.
 
     Args:
         timeline: rows of `gold.broker_timeline`.
@@ -44,7 +44,7 @@ def lives(timeline: Rows) -> tuple[Life, ...]:
 
 
 def restarts(timeline: Rows, isr: Rows) -> tuple[Restart, ...]:
-    """Return every start but the first of each broker, and the first if the logs show the broker before."""
+    """Return every restart of each broker. The first start counts only if the logs show the broker before."""
     starts = []
     changes: dict[Node, list[Mapping[str, Any]]] = defaultdict(list)
     for row in isr:
@@ -66,10 +66,12 @@ def _by_node(timeline: Rows) -> dict[Node, list[Mapping[str, Any]]]:
 
 
 def _restart(node: Node, before: Rows, after: Rows, following: int | None, changes: Rows) -> Restart:
-    """Return the restart between the states of two processes.
+    """Return the restart between two consecutive processes of a broker.
 
     Args:
-        following: begin of the process after these two, microseconds. None if there is no such process.
+        before: states of the earlier process.
+        after: states of the later process.
+        following: start of the process after these two, microseconds. None if the later process is the last.
     """
     starting = after[0]["begin_by_time"]
     started = next((row["begin_by_time"] for row in after if row["reason"] == "started"), None)

@@ -10,7 +10,7 @@ from highwater.pipelines.base.values import Count, Instant, Part, Text
 
 
 class Life(Part):
-    """A stretch of a broker's life."""
+    """A period in which a broker was in one state."""
 
     cluster_id: Text
     broker_id: int
@@ -21,7 +21,7 @@ class Life(Part):
 
 
 class Event(Part):
-    """Something that happened, or several alike to one broker within a second."""
+    """One event, or several like events of one broker within a second."""
 
     time: Instant
     kind: Text  #: what happened
@@ -29,7 +29,7 @@ class Event(Part):
     #: to whom; of a change of an ISR the replica that left it or came back; of an election the new leader
     broker_id: int | None
     count: Count  #: how many alike
-    partitions: tuple[Text, ...]  #: of which partitions, the first few
+    partitions: tuple[Text, ...]  #: names of the first few partitions
     detail: Text  #: in words
 
 
@@ -49,7 +49,7 @@ class Unavailable(Part):
 
 
 class Failover(Part):
-    """A partition that lost its leader, or had it moved: from that to the first request that the new one answered."""
+    """A change of leader, from the loss of the old leader to the first request that the new leader answered."""
 
     cluster_id: Text
     topic: Text
@@ -66,13 +66,13 @@ class Failover(Part):
 
 
 class Restart(Part):
-    """A broker that went and came back."""
+    """A restart of a broker."""
 
     cluster_id: Text
     broker_id: int
     #: clean: an orderly end; found_gone: its last line, its controller or its peers date its end; unknown
     ending: Literal["clean", "found_gone", "unknown"]
-    down: Instant | None  #: when that was; null: no line tells
+    down: Instant | None  #: end of the earlier process; null if no line shows it
     starting: Instant
     started: Instant | None  #: it said that it runs; null: not in these logs
     isr_lost: Count  #: partitions whose ISR it left meanwhile; ``isr_back`` of them took it back in these logs
@@ -81,7 +81,7 @@ class Restart(Part):
 
 
 class Setting(Part):
-    """A setting that brokers have differently: brokers by value; ``by_nature``: it is each broker's own."""
+    """A setting with different values among brokers. ``by_nature``: each broker has its own value by design."""
 
     key: Text
     by_nature: bool
@@ -89,15 +89,15 @@ class Setting(Part):
 
 
 class ClockPair(Part):
-    """How far the clock of broker_b was ahead of that of broker_a."""
+    """Bounds of the difference between two clocks. The difference is positive if broker_b is ahead of broker_a."""
 
     cluster_id: Text
     broker_a: int
     broker_b: int
-    windows: Count  #: of ``gold.clock_bounds``, those that tell anything
-    links: Count  #: pairs of lines that tell anything
-    lowest_ms: float | None  #: the difference was more, by the window that tells most; null: no line bounds it
-    highest_ms: float | None  #: and less
+    windows: Count  #: windows of ``gold.clock_bounds`` with at least one bound
+    links: Count  #: pairs of lines that bound the difference
+    lowest_ms: float | None  #: lower bound of the difference, from the narrowest window; null if no line bounds it
+    highest_ms: float | None  #: upper bound, likewise
     time: Instant  #: of that, on the clock of broker_a
     changes: Count  #: windows in which bounds prove that the difference changed
     changed_ms: float | None  #: by how much at least, of the largest such change; null: nothing shows one
@@ -107,7 +107,7 @@ class ClockPair(Part):
 
 
 class Leaders(Part):
-    """How many partitions a broker led, from each of these times on."""
+    """The number of partitions that a broker led, from each of these times on."""
 
     cluster_id: Text
     broker_id: int
@@ -115,7 +115,7 @@ class Leaders(Part):
 
 
 class Step(Part):
-    """A step of a story, with its line where there is one; null time: what a file holds, which no line dates."""
+    """A step of a story, with the log line that shows the step. The time is null for file contents without a time."""
 
     time: Instant | None
     what: Text
@@ -126,7 +126,7 @@ class Step(Part):
 
 
 class StoryPart(Part):
-    """What a produce asked of one partition."""
+    """The part of a produce request that concerns one partition."""
 
     topic: Text
     partition: int
@@ -141,7 +141,7 @@ class StoryPart(Part):
 
 
 class Story(Part):
-    """One request: what it asked, what it waited for, who answered when."""
+    """One request: what it asked, which replica it waited for, and when each broker answered."""
 
     request_id: Text  #: its key in ``gold.delayed_operations``
     kind: Text
@@ -170,7 +170,7 @@ class Story(Part):
 
 
 class Cluster(Part):
-    """All of it; ``left_out``: rows that are too many for the page, by the name of their list."""
+    """State of the clusters over time. ``left_out``: rows beyond the limits of the page, by the name of their list."""
 
     lives: tuple[Life, ...] = ()
     leaders: tuple[Leaders, ...] = ()

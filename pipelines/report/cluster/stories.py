@@ -1,6 +1,6 @@
-"""Stories of single requests: what one waited for, who answered when, with the lines that say so.
+"""Stories of single requests: what a request waited for and which broker answered when, with the lines as evidence.
 
-Rows are those of the tables; their times are microseconds. All is pure but `fetches_near`, which asks a lake.
+Rows are table rows. Times are microseconds. All functions are pure except `fetches_near`, which queries a lake.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Rows = Sequence[Row]
 PARTITIONS_MAX = 20
 #: Characters of a line.
 TEXT_MAX = 2500
-#: Fetches are looked for so long before the wait began.
+#: Fetches are searched from this long before the wait, microseconds.
 BEFORE_US = 2_000_000
-#: And so long after it ended.
+#: Fetches are searched until this long after the wait, microseconds.
 AFTER_US = 1_000_000
 
 
 @dataclass(frozen=True)
 class StoryRows:
-    """What stories are told from."""
+    """Table rows from which stories are built."""
 
     operations: Rows = ()  #: rows of ``gold.delayed_operations``, the worst first
     requests: Rows = ()  #: their rows of silver
@@ -49,11 +49,10 @@ def stories(rows: StoryRows) -> tuple[Story, ...]:
 
 
 def fetches_near(reader: LakeReader, operations: Rows, *, of_others: bool = False) -> Rows:
-    """Return fetches of the partition that each operation waited for last, by the replica that closed it, around its
-    wait.
+    """Return fetches of the partition that each operation waited for last, around its wait.
 
     Args:
-        of_others: also those by other replicas.
+        of_others: include fetches of all replicas. False: only fetches of the replica that ended the wait.
     """
     waits = [
         {name: row[name] for name in _WAITED_FOR}
@@ -79,7 +78,7 @@ _FETCHES = """
 
 
 def lines_of(rows: StoryRows) -> dict[tuple[str, int], int]:
-    """Return the lines that the stories show: their times, by file and offset."""
+    """Return the times of the lines that the stories show, by file and offset."""
     lines, of_replica = _lines(rows), _of_replica(rows)
     shown: list[Row | None] = []
     for row in rows.operations:
@@ -93,7 +92,7 @@ def _lines(rows: StoryRows) -> dict[tuple[Any, ...], Row]:
 
 
 def _of_replica(rows: StoryRows) -> dict[tuple[Any, ...], list[Row]]:
-    """Return fetches by leader, partition and replica, in the order in which they were taken up."""
+    """Return fetches by leader, partition and replica, in the order in which the broker handled them."""
     by_replica: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     known = [fetch for fetch in rows.fetches if fetch["dequeued_time"] is not None]
     for fetch in sorted(known, key=lambda fetch: int(fetch["dequeued_time"])):
@@ -106,7 +105,7 @@ def _key(row: Row, line_time: int) -> tuple[Any, ...]:
 
 
 def _closing(row: Row) -> Row | None:
-    """Return the partition that was last."""
+    """Return the partition whose replication completed last."""
     for part in row["partitions"] or ():
         if (part["topic"], part["partition"]) == (row["closing_topic"], row["closing_partition"]):
             return dict(part)
@@ -116,7 +115,7 @@ def _closing(row: Row) -> Row | None:
 def _fetches(
     row: Row, part: Row | None, of_replica: Mapping[tuple[Any, ...], Sequence[Row]]
 ) -> tuple[Row | None, Row | None]:
-    """Return the closing replica's fetch that got the records, and the fetch that showed that it has them."""
+    """Return two fetches of the closing replica: the one that got the records, and the one that acknowledged them."""
     replica = row["closing_replica"]
     if part is None or replica is None or part["required_offset"] is None:
         return None, None
@@ -135,9 +134,9 @@ def _fetches(
 
 
 def _may_carry(fetch: Row, row: Row) -> bool:
-    """Return whether an answer can have had the records: not if it was given before they came, or was empty.
+    """Return True if the answer to a fetch can contain the records. An earlier or an empty answer cannot.
 
-    Later fetches of a session name a partition only where its offset changed: the one that did may be in no row.
+    Later fetches of a session name only partitions whose offset changed. The fetch may thus have no row.
     """
     came_before = fetch["completed_time"] is not None and fetch["completed_time"] < row["arrival_time"]
     return not came_before and fetch["response_bytes"] != 0
@@ -214,7 +213,7 @@ def _appended(closing: Row | None) -> str:
 
 
 def with_line(time_us: int, what: str, line: Row, rows: StoryRows) -> Step:
-    """Return a step with the line that shows it, if the text of the line was looked for."""
+    """Return a step with the line that shows it. The line is missing if its text was not loaded."""
     text = rows.texts.get((line["file_id"], line["byte_offset"]))
     if text is not None and len(text) > TEXT_MAX:
         text = f"{text[:TEXT_MAX]}… ({len(text) - TEXT_MAX} more characters)"

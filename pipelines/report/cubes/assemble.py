@@ -26,7 +26,7 @@ _Cells = TypeVar("_Cells", bound=Part)
 
 
 class CellRows(NamedTuple):
-    """A row per cell, with the names of its columns in `pipelines.report.cubes.parts`; a histogram is a mapping."""
+    """Rows by cell, with the columns of `pipelines.report.cubes.parts`. A histogram is a mapping."""
 
     operations: Rows
     totals: Rows
@@ -37,11 +37,12 @@ class CellRows(NamedTuple):
 
 
 def cell_rows(ask: Callable[[str], Rows], operations: str, requests: str, intervals: Intervals) -> CellRows:
-    """Return rows of a query by DuckDB.
+    """Return the rows of all cells, queried by DuckDB.
 
     Args:
-        ask: gives the rows of a statement.
-        operations, requests: of `pipelines.report.queries`.
+        ask: function that runs a statement and returns its rows.
+        operations: query of `pipelines.report.queries.operations`.
+        requests: query of `pipelines.report.queries.requests`.
     """
     return CellRows(
         operations=ask(queries.operation_cells(operations, intervals)),
@@ -54,7 +55,7 @@ def cell_rows(ask: Callable[[str], Rows], operations: str, requests: str, interv
 
 
 def cubes(rows: CellRows, intervals: Intervals) -> Cubes:
-    """Return all aggregates, histograms merged until the page can hold them."""
+    """Return all aggregates. Histograms are merged until they are small enough for the page."""
     nodes = _nodes(rows.operations)
     places = {node: number for number, node in enumerate(nodes)}
     named = (("wait", rows.operations), ("total", rows.totals), ("without", rows.totals), ("total", rows.requests))
@@ -91,14 +92,14 @@ def _column(rows: Rows, name: str, places: Mapping[tuple[str, int], int], merges
 
 
 def _nodes(cells: Rows) -> list[tuple[str, int]]:
-    """Everybody who led or was waited for; nobody of a cluster is -1."""
+    """Return all brokers that led or were waited for. Id -1 is the unknown broker of a cluster."""
     nodes = {(row["cluster_id"], row[name]) for row in cells for name in ("leader", "replica")}
     nodes |= {(cluster_id, UNKNOWN_BROKER) for cluster_id, _ in nodes}
     return sorted(nodes, key=lambda node: (node[0], node[1] == UNKNOWN_BROKER, node[1]))
 
 
 def _left_out(shown: Sequence[Mapping[str, Any]], amount: str) -> LeftOut:
-    """Return what the rows that are not shown come to."""
+    """Return the number and the total of rows beyond the limit of the page."""
     if not shown:
         return LeftOut(rows=0, amount=0)
     whole = shown[0]["amount_of_all"] - sum(row[amount] for row in shown)

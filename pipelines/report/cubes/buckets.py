@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-#: Shorter durations, ms, are told apart by nothing: they are all in bucket 0.
+#: Upper bound of bucket 0, ms. Shorter durations are not distinguished.
 SHORTEST_MS = 0.01
 #: Largest error of a quantile in relation to it, as long as no buckets are merged.
 FINEST = 0.02
@@ -20,17 +20,22 @@ MERGES_MAX = 4
 
 
 def growth(accuracy: float) -> float:
-    """Return the ratio of the durations of a bucket to the bucket before it."""
+    """Return the ratio of the upper bounds of two neighbouring buckets."""
     return (1 + accuracy) / (1 - accuracy)
 
 
 def accuracy_of(ratio: float) -> float:
-    """Return the largest error of a quantile, where buckets grow by a ratio."""
+    """Return the largest relative error of a quantile for buckets that grow by `ratio`."""
     return (ratio - 1) / (ratio + 1)
 
 
 def bucket(duration_ms: str) -> str:
-    """Return SQL of the bucket of a duration: bucket n > 0 has those from ``SHORTEST_MS * growth ** (n - 1)`` on."""
+    """Return the SQL expression for the bucket of a duration. Bucket n > 0 begins at ``SHORTEST_MS * growth ** (n -
+    1)``.
+
+    Args:
+        duration_ms: SQL expression of the duration, ms.
+    """
     place = (
         f"floor(ln(greatest({duration_ms}, {SHORTEST_MS / 2}) / {SHORTEST_MS}) / {math.log(growth(FINEST))!r}) + 1.0"
     )
@@ -38,7 +43,7 @@ def bucket(duration_ms: str) -> str:
 
 
 def merged(histogram: Mapping[int, int]) -> Counter[int]:
-    """Merge two neighbours at a time: growth is squared, and no bucket gets a bound that was none before."""
+    """Merge each two neighbouring buckets. The growth is squared, and each new bound was a bound before."""
     counts: Counter[int] = Counter()
     for bucket, count in histogram.items():
         counts[(bucket + 1) // 2] += count
@@ -46,7 +51,7 @@ def merged(histogram: Mapping[int, int]) -> Counter[int]:
 
 
 def merges_needed(histograms: Iterable[Mapping[int, int]]) -> int:
-    """Return how often all histograms have to be merged, at most `MERGES_MAX` times, until they are few enough."""
+    """Return how often all histograms must be merged to be small enough, at most `MERGES_MAX`."""
     coarser = list(histograms)
     for times in range(MERGES_MAX):
         if sum(len(histogram) for histogram in coarser) <= ENTRIES_MAX:
@@ -56,7 +61,7 @@ def merges_needed(histograms: Iterable[Mapping[int, int]]) -> int:
 
 
 def packed(histogram: Mapping[int, int], merges: int) -> list[int]:
-    """Return counts of the buckets in order from bucket 0 on; a negative number skips as many empty ones."""
+    """Return counts of merged buckets, from bucket 0. A negative number -n replaces n empty buckets."""
     counts = Counter(histogram)
     for _ in range(merges):
         counts = merged(counts)

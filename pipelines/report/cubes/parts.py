@@ -9,26 +9,26 @@ from highwater.pipelines.base.values import Part, Text
 
 
 class Node(Part):
-    """A broker; the columns below name it by its place in the list."""
+    """A broker. The columns below refer to brokers by their index in the list."""
 
     cluster_id: Text
     broker_id: int
 
 
 class LeftOut(Part):
-    """Rows that are too many for the page, and what they would add up to."""
+    """Number and totals of rows beyond the limit of the page."""
 
     rows: int
     amount: int
 
 
 class OperationCells(Part):
-    """Operations of one interval, kind, leader and replica that was waited for, answered without error or with one."""
+    """Operations by interval, kind, leader, closing replica and success."""
 
     interval: list[int]  #: number, from the first one on
     kind: list[Text]  #: produce, coordinator, fetch
     leader: list[int]  #: place in ``nodes``
-    replica: list[int]  #: place in ``nodes``; of a fetch nobody is told to be waited for
+    replica: list[int]  #: index in ``nodes``; the unknown broker for fetches
     succeeded: list[int]
     operations: list[int]
     slow: list[int]
@@ -48,7 +48,7 @@ class OperationCells(Part):
 
 
 class TotalCells(Part):
-    """Acks=all operations of one interval, kind and closing replica, whoever led."""
+    """Acks=all operations by interval, kind and closing replica, over all leaders."""
 
     interval: list[int]
     kind: list[Text]
@@ -59,7 +59,7 @@ class TotalCells(Part):
 
 
 class SlowCells(Part):
-    """Acks=all operations slower than ``slow_ms``, by where and for whom; the slowest are shown."""
+    """Acks=all operations slower than ``slow_ms``, by partition and client. Only the slowest are shown."""
 
     interval: list[int]
     kind: list[Text]
@@ -76,7 +76,7 @@ class SlowCells(Part):
 
 
 class ErrorCells(Part):
-    """Answers with an error, by client and code; an operation with two codes counts for each."""
+    """Answers with an error, by client and code. An operation with two codes counts once for each."""
 
     interval: list[int]
     leader: list[int]
@@ -88,7 +88,7 @@ class ErrorCells(Part):
 
 
 class RequestCells(Part):
-    """Requests of one interval and kind; ``phases_us`` in the order of `PHASES`."""
+    """Requests by interval and kind. ``phases_us`` has the order of `PHASES`."""
 
     interval: list[int]
     kind: list[Text]
@@ -100,7 +100,7 @@ class RequestCells(Part):
 
 
 class ClientCells(Part):
-    """Requests of one interval by client id and API; the most frequent are shown."""
+    """Requests by interval, client id and API. Only the most frequent are shown."""
 
     interval: list[int]
     client: list[Text | None]

@@ -1,7 +1,7 @@
-"""The page's questions in DuckDB's SQL: operations and requests per interval. Pure texts.
+"""The DuckDB SQL queries of the page: operations and requests per interval. All functions return SQL text.
 
-What an operation's figures are stands in `pipelines.report.queries`. Sums are of whole microseconds: they do not depend
-on the order of the rows.
+`pipelines.report.queries` defines the figures of an operation. Sums are of whole microseconds, so they do not depend on
+the order of the rows.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _TOTAL = "interval, kind, cluster_id, replica, succeeded"
 
 
 def arrivals(where: str) -> str:
-    """Return the first and the last arrival of all operations and requests.
+    """Return the SQL query for the first and the last arrival of all operations and requests.
 
     Args:
-        where: of `pipelines.report.queries.of_window`.
+        where: condition of `pipelines.report.queries.of_window`.
     """
     tables = " UNION ALL ".join(
         f"SELECT min(arrival_time) AS first, max(arrival_time) AS last FROM {table} WHERE {where}"
@@ -39,10 +39,11 @@ def arrivals(where: str) -> str:
 
 
 def operation_cells(operations: str, intervals: Intervals) -> str:
-    """Return counts, sums and the histogram of the wait; fetches name no replica that they waited for.
+    """Return the SQL query for counts, sums and wait histograms of operations. Fetches have no closing replica.
 
     Args:
-        operations: of `pipelines.report.queries.operations`.
+        operations: query of `pipelines.report.queries.operations`.
+        intervals: intervals by which arrivals are grouped.
     """
     return f"""
         SELECT
@@ -56,7 +57,9 @@ def operation_cells(operations: str, intervals: Intervals) -> str:
 
 
 def total_cells(operations: str, intervals: Intervals) -> str:
-    """Return histograms of arrival to response sent, and of the same without the closing replica."""
+    """Return the SQL query for histograms of the total time, with and without the closing replica. Fetches are left
+    out.
+    """
     return f"""
         SELECT
             {_TOTAL}, histogram({bucket("total_ms")}) AS total,
@@ -66,7 +69,7 @@ def total_cells(operations: str, intervals: Intervals) -> str:
 
 
 def slow_cells(operations: str, intervals: Intervals) -> str:
-    """Return the slow operations by partition and client, the worst first."""
+    """Return the SQL query for the slow operations by partition and client, the worst first."""
     keys = f"{_CELL}, closing_topic, closing_partition, client_id"
     return _largest(
         f"""
@@ -79,7 +82,7 @@ def slow_cells(operations: str, intervals: Intervals) -> str:
 
 
 def error_cells(operations: str, intervals: Intervals) -> str:
-    """Return answers with an error, the most frequent first."""
+    """Return the SQL query for answers with an error by client and code, the most frequent first."""
     keys = "interval, cluster_id, leader, api, client_id, code"
     codes = f"SELECT *, unnest(error_codes) AS code FROM ({_placed(operations, intervals)}) WHERE kind <> '{FETCH}'"
     return _largest(
@@ -89,8 +92,9 @@ def error_cells(operations: str, intervals: Intervals) -> str:
 
 
 def stories(operations: str, intervals: Intervals) -> str:
-    """Return operations with a story, the worst first: half of them the worst of all, half the worst of their
-    interval.
+    """Return the SQL query for operations with a story, the worst first.
+
+    These are the worst `STORIES_MAX` // 2 operations, then the worst operation of each interval, `STORIES_MAX` at most.
     """
     worst_first = "badness, size DESC, operation_id"
     return f"""
@@ -105,10 +109,11 @@ def stories(operations: str, intervals: Intervals) -> str:
 
 
 def request_cells(requests: str, intervals: Intervals) -> str:
-    """Return requests by kind: counts, sums and the histogram of their totals.
+    """Return the SQL query for counts, sums and total-time histograms of requests by kind.
 
     Args:
-        requests: of `pipelines.report.queries.requests`.
+        requests: query of `pipelines.report.queries.requests`.
+        intervals: intervals by which arrivals are grouped.
     """
     return f"""
         SELECT
@@ -120,7 +125,7 @@ def request_cells(requests: str, intervals: Intervals) -> str:
 
 
 def client_cells(requests: str, intervals: Intervals) -> str:
-    """Return requests by client and API, the most frequent first."""
+    """Return the SQL query for the number of requests by client and API, the most frequent first."""
     return _largest(
         f"""
         SELECT
@@ -132,7 +137,7 @@ def client_cells(requests: str, intervals: Intervals) -> str:
 
 
 def _placed(operations: str, intervals: Intervals) -> str:
-    """Return operations with their interval, who led and who was waited for."""
+    """Return the SQL query for operations with their interval, leader and closing replica."""
     return f"""
         SELECT * REPLACE (succeeded::INTEGER AS succeeded), {intervals.of("arrival_us")} AS interval,
             broker_id AS leader, CASE WHEN kind = '{FETCH}' THEN {UNKNOWN_BROKER} ELSE blamed END AS replica
@@ -141,7 +146,14 @@ def _placed(operations: str, intervals: Intervals) -> str:
 
 
 def _largest(cells: str, amount: str, keys: str, most: int) -> str:
-    """Return cells with the largest amounts, and the totals of all; ties in an order of their own."""
+    """Return the SQL query for the `most` cells with the largest amounts, and the totals of all cells.
+
+    Args:
+        cells: query of the cells.
+        amount: column to sort by, descending.
+        keys: columns to sort ties by.
+        most: number of cells.
+    """
     return f"""
         SELECT *, count(*) OVER () AS rows_of_all, (sum({amount}) OVER ())::BIGINT AS amount_of_all
         FROM ({cells}) ORDER BY {amount} DESC, {keys} LIMIT {most}
@@ -153,5 +165,5 @@ def _us(durations_ms: str) -> str:
 
 
 def _rounded(duration_ms: str) -> str:
-    """Return whole microseconds."""
+    """Return the SQL expression for a duration in whole microseconds."""
     return f"round_even(({duration_ms}) * 1000.0, 0)::BIGINT"

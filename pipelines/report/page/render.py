@@ -51,7 +51,7 @@ SHOWN_MAX = 6
 
 @dataclass(frozen=True)
 class Item:
-    """One line: a lead, and what follows it."""
+    """One line: a bold lead and a text."""
 
     lead: str
     text: str = ""
@@ -59,7 +59,7 @@ class Item:
 
 @dataclass(frozen=True)
 class FirstScreen:
-    """All of it, as text."""
+    """The first screen, as text."""
 
     verdict: str
     headline: str
@@ -76,7 +76,7 @@ class FirstScreen:
 
 
 def first_screen(report: Report) -> FirstScreen:
-    """Return what the first screen says of a report."""
+    """Return the first screen of a report."""
     first = min((broker.first_time for broker in report.brokers if broker.first_time), default=None)
     made = report.detail.cost.made if report.detail else None
     tiers = Counter(report.tier_by_broker.values())
@@ -97,7 +97,7 @@ def first_screen(report: Report) -> FirstScreen:
 
 
 def anchor(kind: str, name: str) -> str:
-    """Return the id of an element of the page, as ``dom.js`` makes it."""
+    """Return the id of an element of the page. It equals the id that ``dom.js`` makes."""
     quoted = quote(name.encode("utf-8", "replace"), safe="!'()*~")
     return f"{kind}-" + "".join(char if char.isalnum() or char in "._-" else f".{ord(char):x}" for char in quoted)
 
@@ -113,7 +113,7 @@ def _rules(report: Report) -> str:
 
 
 def _clusters(report: Report) -> Iterator[Item]:
-    """Yield the clusters of a report of several, those with most to report first."""
+    """Yield the clusters of a report with several, the cluster with most to report first."""
     if len(report.clusters) < 2:
         return
     parts = _worst_first(report.clusters)
@@ -189,7 +189,7 @@ _ESCAPED = {
 
 
 def render_html(report: Report) -> str:
-    """Return the report as one page, with nothing outside it."""
+    """Return the report as one self-contained HTML page."""
     script, style = _text(_SCRIPTS), _text(("page.css",))
     return (
         _environment()
@@ -213,13 +213,13 @@ def render_html(report: Report) -> str:
 
 
 def linked(text: str) -> Markup:
-    """Return the text with its issues of Kafka as links; what is clicked on is all that the page ever asks for."""
+    """Return the text with links to Kafka's issues. Only a click on such a link makes the page load anything."""
     link = r'<a href="https://issues.apache.org/jira/browse/\1" rel="noreferrer noopener" target="_blank">\1</a>'
     return Markup(_ISSUE.sub(link, str(escape(text))))
 
 
 def embedded(value: object) -> str:
-    """Return JSON for a script element: the same value without markup."""
+    """Return JSON for a script element, with markup characters escaped."""
     text = orjson.dumps(value).decode()
     for char, number in _ESCAPED.items():
         text = text.replace(char, number)
@@ -227,7 +227,7 @@ def embedded(value: object) -> str:
 
 
 def page_data(report: Report) -> dict[str, Any]:
-    """Return what the scripts read: the report, cut where the page has limits, each cut said."""
+    """Return the data for the scripts: the report, cut to the limits of the page. Each cut is recorded in the data."""
     data = report.model_dump(mode="json")
     budget = EVIDENCE_CHARS_MAX
     left_out = 0
@@ -269,20 +269,23 @@ def _is_of_names(column: object) -> bool:
 
 
 def _number_names(column: list[str]) -> dict[str, list[Any]]:
-    """Return the names once, and the place of each row's name among them."""
+    """Return the distinct names of a column, and the index of each row's name among them."""
     places = {name: place for place, name in enumerate(dict.fromkeys(column))}
     return {"names": list(places), "at": [places[name] for name in column]}
 
 
 def _shorten(text: str | None, limit: int) -> str | None:
-    """Return a line of a log, cut with the number of characters that are left out."""
+    """Return a log line cut to `limit` characters, with the number of characters left out."""
     if text is None or len(text) <= limit:
         return text
     return f"{text[:limit]}… ({len(text) - limit} more characters)"
 
 
 def _cut(finding: dict[str, Any], budget: int) -> int:
-    """Shorten lines, and leave them out once all findings have used up what there is; gives what is left of it."""
+    """Shorten the lines of a finding to a budget of characters, and return the remaining budget.
+
+    Lines beyond the budget are left out.
+    """
     lines = []
     for line in finding["evidence"]:
         del line["byte_length"]
@@ -323,7 +326,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
     )
-    # Three times the length of other texts: a command is no use if it is cut.
+    # Three times the length of other texts: a command that is cut does not run.
     environment.filters["shown"] = lambda text: plain.plain(text, 3 * plain.TEXT_MAX)
     environment.filters["linked"] = lambda text: linked(plain.plain(text, 3 * plain.TEXT_MAX))
     environment.filters["count"] = plain.count
