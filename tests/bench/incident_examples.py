@@ -22,9 +22,11 @@ class Example:
 
 
 def steady(broker_id: int, *spans: tuple[int, int]) -> list[tuple[float, int, str, str, str]]:
-    """A line in each half second."""
+    """Return a line in each half second, of two loggers in turn: a log of one logger alone is an excerpt."""
     return [
-        (half / 2, broker_id, "INFO", "kafka.A", "x") for first, end in spans for half in range(2 * first, 2 * end - 1)
+        (half / 2, broker_id, "INFO", f"kafka.{'AB'[half % 2]}", "x")
+        for first, end in spans
+        for half in range(2 * first, 2 * end - 1)
     ]
 
 
