@@ -53,8 +53,6 @@ class FactHistory:
     skew_max_us: int = 1_000_000  #: clocks of two brokers are taken to differ by no more
     #: largest distance of two stamps of one time, microseconds, by (broker, time)
     blur_us: Callable[[int, int], int] = lambda broker_id, time_us: 0
-    #: True if a broker surely runs on after a time, by (broker, time)
-    is_running: Callable[[int, int], bool] = lambda broker_id, time_us: False
     facts: dict[str, list[Fact]] = field(default_factory=lambda: defaultdict(list))  #: by kind
     #: Followers' fetches as they stream by, for all rules.
     chains: FetchChains = field(default_factory=FetchChains)
