@@ -33,10 +33,12 @@ class Localizer:
         self._shown: date | None = None  # last date printed, in this zone
         self._day = ""  # of the steps below its head, UTC
         self._end = -1
+        self._is_headed = False  # a day's head was in this text
 
     def localize(self, text: str) -> str:
         """Return the text with its times in this zone."""
         self._end = -1
+        self._is_headed = False
         return _TEXTS.sub(self._replace, text)
 
     def _replace(self, match: re.Match[str]) -> str:
@@ -44,7 +46,8 @@ class Localizer:
         if match["same"]:
             return text
         if match["head"]:
-            self._day, self._shown = match["head"], None
+            self._shown = self._shown if self._is_headed else None
+            self._day, self._is_headed = match["head"], True
             return ""
         if match["label"]:
             return self._convert_label(match)

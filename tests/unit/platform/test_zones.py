@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from highwater.jobs.cli import highwater
@@ -67,6 +67,7 @@ def test_sentences_of_an_incident_show_the_same_instants(first: datetime, steps:
     assert f" {(end if has_end else start).astimezone(ZoneInfo(zone)):%Z}\n" in printed
 
 
+@example(datetime(2026, 3, 28, 23, 59, 59, tzinfo=UTC), [1], "Europe/Berlin")
 @given(INSTANTS, STEPS, st.sampled_from(ZONES))
 def test_steps_of_a_trace_have_heads_of_their_days(first: datetime, steps: list[int], zone: str) -> None:
     instants = after(first, steps)
