@@ -144,7 +144,7 @@ def _literals(module: str) -> Iterator[Compiled]:
 
 def _ways(module: str, line: int) -> frozenset[str]:
     """Return how a pattern is used: MATCHING, SEARCHING, or methods of both; empty for one with a bound."""
-    tree = ast.parse((ROOT / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8"))
+    tree = ast.parse(Path(sys.modules[module].__file__ or "").read_text(encoding="utf-8"))
     names: dict[int, str] = {}
     uses: dict[str, set[str]] = {}
     for node in ast.walk(tree):
