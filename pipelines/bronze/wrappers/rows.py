@@ -45,7 +45,7 @@ _DELIMITERS = ",\t;|"
 _NESTED_MAX = 8
 _BYTES_MAX = 1 << 24
 #: Bytes of a line of a text in which a record of its own has its time.
-_TIMED_WITHIN = re.compile(r"<([A-Za-z][\w:.-]*+)(?:\s[^<>]*+)?>(?:<!\[CDATA\[([^\]<]*+)\]\]>|([^<]*+))</\1>")
+_TIMED_WITHIN = re.compile(r"<([A-Za-z][\w:.-]*+)(?:\s[^<>]*+)?>\s*+(?:<!\[CDATA\[((?:[^\]<]++|\](?!\]>)|<(?!!\[CDATA))*+)\]\]>|([^<]*+))\s*+</\1>")
 #: Names before values on one line, at least, and the share of the lines that have each of them.
 _NAMES_MIN, _NAMED_SHARE = 4, 0.7
 _NAME_OF_VALUE = re.compile(rb"(?<!\S)([A-Za-z@_][\w.@-]{1,40})[:=](?=\S)")
