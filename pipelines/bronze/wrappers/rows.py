@@ -45,7 +45,7 @@ _DELIMITERS = ",\t;|"
 _NESTED_MAX = 8
 _BYTES_MAX = 1 << 24
 #: Bytes of a line of a text in which a record of its own has its time.
-_TIMED_WITHIN = re.compile(r"<([A-Za-z][\w:.-]*+)(?:\s[^<>]*+)?>\s*+(?:<!\[CDATA\[((?:[^\]<]++|\](?!\]>)|<(?!!\[CDATA))*+)\]\]>|([^<]*+))\s*+</\1>")
+_TIMED_WITHIN = 40
 #: Names before values on one line, at least, and the share of the lines that have each of them.
 _NAMES_MIN, _NAMED_SHARE = 4, 0.7
 _NAME_OF_VALUE = re.compile(rb"(?<!\S)([A-Za-z@_][\w.@-]{1,40})[:=](?=\S)")
@@ -64,7 +64,10 @@ _NAMED = re.compile(
 _ELEMENT = re.compile(rb"\s*<([A-Za-z][\w:.-]*)(?=[\s>])")
 _TAG = re.compile(rb"<[A-Za-z][^<>]*>")
 _ATTRIBUTE = re.compile(r"(?<![\w:.-])([\w:.-]++)=\"([^\"]*+)\"")
-_WITHIN = re.compile(r"(?s)<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>\s*(?:<!\[CDATA\[(.*?)\]\]>|([^<]*))\s*</\1>")
+_WITHIN = re.compile(
+    r"<([A-Za-z][\w:.-]*+)(?:\s[^<>]*+)?>\s*+"
+    r"(?:<!\[CDATA\[((?:[^\]<]++|\](?!\]>)|<(?!!\[CDATA))*+)\]\]>|([^<]*+))\s*+</\1>"
+)
 #: Words with a number at their end.
 _NUMBERED = re.compile(rb"\W*+(?!\d\W*\Z)\w++(?: ++\w++)*+(?:(?<=\d)| *+#\d++)\W*+")
 #: Times and levels, which no column has for a name.
