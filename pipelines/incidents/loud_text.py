@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from highwater.pipelines.bronze.layouts.loggers import is_kafka
@@ -99,19 +99,30 @@ class LoudText(NamedTuple):
         return self.found is not None and f"begins {name}" in self.found.message.part.split(", ")
 
     @property
-    def partition(self) -> str:
-        """Return the partition of the first record, such as ``orders-4``; empty if it names none."""
-        values = {} if self.found is None else self.found.values
-        named = (values.get(name, "").rpartition(":")[2] for name in ("partition", "topic_id"))
-        return next((name for name in named if _PARTITION.fullmatch(name)), "")
+    def partitions(self) -> frozenset[str]:
+        """Return the partitions that the records name, such as ``orders-4``."""
+        named = (
+            values.get(name, "").rpartition(":")[2] for values in self._values() for name in ("partition", "topic_id")
+        )
+        return frozenset(name for name in named if _PARTITION.fullmatch(name))
 
     @property
-    def client(self) -> str:
-        """Return the group, transactional id or topic of the first record, with its noun; empty if its entry names
-        none.
-        """
-        values = {} if self.found is None else self.found.values
-        return next((f"{noun} {values[name]}" for name, noun in _CLIENTS.items() if values.get(name)), "")
+    def clients(self) -> frozenset[str]:
+        """Return groups, transactional ids or topics that the records name, with their nouns."""
+        named = (
+            next((f"{noun} {values[name]}" for name, noun in _CLIENTS.items() if values.get(name)), "")
+            for values in self._values()
+        )
+        return frozenset(named) - {""}
+
+    def _values(self) -> Iterator[Mapping[str, str]]:
+        """Yield what the entry captures in each message, by name."""
+        if self.found is None:
+            return
+        for message in dict.fromkeys(str(moment["message"]) for moment in self.moments):
+            found = _find(message, self.row["logger"])
+            if found is not None and found.message_id == self.found.message_id:
+                yield found.values
 
     @property
     def action(self) -> str:
@@ -126,7 +137,6 @@ def loud_texts(rows: Iterable[Mapping[str, Any]]) -> list[LoudText]:
     Args:
         rows: of `pipelines.incidents.facts.Facts.loud`.
     """
-    known = atlas()
     episodes: list[list[Mapping[str, Any]]] = []
     last_by_text: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: int(row["first_time"])):
@@ -139,10 +149,15 @@ def loud_texts(rows: Iterable[Mapping[str, Any]]) -> list[LoudText]:
     texts = []
     for moments in episodes:
         message, logger = str(moments[0]["message"]), moments[0]["logger"]
-        name = shorten_logger(str(logger)) if logger else None
-        thrown = most_specific(message)
-        found = find_message(known, message, name)
-        if found is None and thrown is not None and name is not None:
-            found = known.find_thrown(name)
-        texts.append(LoudText(moments, found, thrown))
+        texts.append(LoudText(moments, _find(message, logger), most_specific(message)))
     return texts
+
+
+def _find(message: str, logger: str | None) -> Found | None:
+    """Return the entry of a message. A text that is an exception alone has the entry of its logger."""
+    known = atlas()
+    name = shorten_logger(str(logger)) if logger else None
+    found = find_message(known, message, name)
+    if found is None and name is not None and most_specific(message) is not None:
+        return known.find_thrown(name)
+    return found

@@ -261,7 +261,8 @@ def _given_up_for(facts: Facts, episode: Episode, names: frozenset[str]) -> Reas
             and text.first_us - _LATE_US <= episode.start_us <= text.last_us + _LATE_US
         ):
             reason = reason_of(str(text.row["message"]))
-            if reason is None or text.partition in names:
+            first = text._replace(moments=text.moments[:1])
+            if reason is None or not names.isdisjoint(first.partitions):
                 return reason
             return reason._replace(thrown=reason.thrown._replace(text=""))
     return None

@@ -141,7 +141,7 @@ def _incident(facts: Facts, texts: Sequence[LoudText]) -> LoggedIncident:
     lines = sum(text.lines for text in same)
     start, last_us = min(text.first_us for text in ordered), max(text.last_us for text in ordered)
     ids = sorted({broker_id for text in ordered for broker_id in text.broker_ids})
-    names = frozenset(text.partition for text in ordered if text.partition)
+    names = frozenset(name for text in ordered for name in text.partitions)
     who = facts.named(worst.cluster_id, ids) if ids else "a node that no line names"
     if kind_of_logger(str(worst.row["logger"] or "")) == CLIENT:
         who = f"a client in the log of {who}"
@@ -158,7 +158,7 @@ def _incident(facts: Facts, texts: Sequence[LoudText]) -> LoggedIncident:
     reason += "." if means and not reason.endswith(".") else ""
     meaning = "" if worst.found is None else f"{worst.found.message.meaning} "
     level = f" at {worst.level}" if worst.found is None else ""
-    clients = sorted({text.client for text in same} - {""})
+    clients = sorted({client for text in same for client in text.clients})
     about = f" for {partitions(names)}" if names else f" for {listed_some(clients, 'clients')}" if clients else ""
     return LoggedIncident(
         severity=_severity(worst),
