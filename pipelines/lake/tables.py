@@ -132,6 +132,8 @@ def make_lake(root: Place) -> None:
     """
     if isinstance(root, Uri) and "%" in root.key:
         raise InputError(root, "has a %, which readers of Delta take for an escape", "choose another --lake")
+    if not str(root).isprintable():
+        raise InputError(root, "has control characters, which paths of Delta must not have", "choose another --lake")
     try:
         store_of(root).make_folder(resolved(root))
     except OSError as error:

@@ -29,11 +29,11 @@ SHOWN_MAX: Final = 3
 #: Bytes of log text, at most, in which errors are searched before ingestion.
 TEXTS_BYTES_MAX: Final = 16 << 20
 _TEXTS: Final = f"""
-    SELECT level, count(*) AS lines, epoch_us(min(time)) AS first, min_by(message, time) AS message,
+    SELECT level, count(*) AS lines, epoch_us(min(time)) AS first, min_by(message, (time, message)) AS message,
         list_sort(list_distinct(list(broker_id))) AS brokers
     FROM bronze_log_lines WHERE level IN ('ERROR', 'FATAL')
     GROUP BY level, logger, regexp_replace(split_part(message, chr(10), 1), '[0-9]+', '#', 'g')
-    ORDER BY level DESC, lines DESC, first LIMIT {SHOWN_MAX}
+    ORDER BY level DESC, lines DESC, first, message LIMIT {SHOWN_MAX}
 """
 
 

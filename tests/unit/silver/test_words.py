@@ -78,7 +78,7 @@ def _event(match, action): ...
 {"event": "new_1"}
 row(change="new_2" if x else "new_3")
 _event(match, "new_4")
-event_fact(match, "new_5")
+make_event_fact(match, "new_5")
 """
     found = {word for _, word in constants(ast.parse(source))}
     assert found == {"new_1", "new_2", "new_3", "new_4", "new_5"}
