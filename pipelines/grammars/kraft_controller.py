@@ -26,7 +26,7 @@ from highwater.pipelines.grammars.values import (
     parse_topic_id,
 )
 
-_ARROW = re.compile(r"(?<!\w)(\w++): (\[[^\[\]]*\]|-?\w+) -> (\[[^\[\]]*\]|-?\w+)", re.ASCII)
+_ARROW = re.compile(r"(\w+): (\[[^\[\]]*\]|-?\w+) -> (\[[^\[\]]*\]|-?\w+)", re.ASCII)
 
 #: What `PartitionRegistration.diff` prints, in this order, if it changed.
 _DIFF = (

@@ -66,12 +66,13 @@ PASSED = {
     ("highwater.pipelines.bronze.layouts.anchors", "CONTINUATION"): "match",
     ("highwater.pipelines.bronze.layouts.infer", "_NAME_AT"): "match",
     ("highwater.pipelines.bronze.layouts.infer", "_BRACKET_AT"): "match",
+    ("highwater.pipelines.bronze.layouts.infer", "_METHOD_AT"): "match",
     ("highwater.pipelines.grammars.client_values", None): "match",
     ("highwater.pipelines.grammars.grammar", "matcher"): "fullmatch",
-    ("highwater.pipelines.grammars.kraft_controller", "_CREATED_TOPIC"): "match",
-    ("highwater.pipelines.grammars.kraft_controller", "_DELETED_TOPIC"): "match",
     ("highwater.pipelines.bronze.wrappers.remarks", "_REMARKS"): "fullmatch",
 }
+#: Functions that take a pattern first, and how they use it.
+FUNCTIONS = {"match_whole": "fullmatch", "match_items": "match"}
 SEARCHING = frozenset({"search", "finditer", "findall", "sub", "subn"})
 MATCHING = frozenset({"match", "fullmatch"})
 RUNS = "a0 \n\t.,-:=()[]{}\"'\\/_A#$+;<>@^|\x1b!\0\xe9"
@@ -154,6 +155,8 @@ def _ways(module: str, line: int) -> frozenset[str]:
                 names |= {call.lineno: target.id for call in ast.walk(node.value) if isinstance(call, ast.Call)}
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in SEARCHING | MATCHING:
             uses.setdefault(node.value.id, set()).add(node.attr)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS and node.args:
+            uses.setdefault(ast.unparse(node.args[0]), set()).add(FUNCTIONS[node.func.id])
     name = names.get(line)
     if (module, name) in BOUNDED:
         return frozenset()

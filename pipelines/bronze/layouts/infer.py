@@ -56,7 +56,7 @@ _BRACKET_AT = {sign: re.compile(pattern) for sign, pattern in _BRACKETS.items()}
 _CLASS_AT = re.compile(rb"(?:[a-z_]\w*\.)*[A-Z]\w{3,}")
 _WORD_AT = re.compile(rb"[^\s|]*")
 #: The caller's method, behind a logger and before the message.
-_METHOD_AT = re.compile(rb"(?<![\w$])(?:[a-z$][\w$]*+|<init>|<clinit>)(?=(?:\(\))? ?[-:|] )")
+_METHOD_AT = re.compile(rb"(?:[a-z$][\w$]*|<init>|<clinit>)(?=(?:\(\))? ?[-:|] )")
 _SIGNS = b"-|:;,/>~*=#])}"
 #: Brackets, names and signs at the end of a line, from the right.
 _LAST_BRACKET = re.compile(rb"[ ]?(?:\[([^\[\]\n]*)\]|\(([^()\n]*)\)|<([^<>\n]*)>|\{([^{}\n]*)\})\Z")
