@@ -3,7 +3,7 @@
 --
 -- Of a log that has grown, only what follows the known part is stored under its new id: its first stored line tells how
 -- many lines came before it, but not how many records, so their number is not compared then. In a file of several
--- sources lines of others stand before it, too: what is missing is the known part, if the file has grown. The signs that
+-- sources lines of others precede it, too: what is missing is the known part, if the file has grown. The signs that
 -- open a document count as no lines, so its first record may be on a later line although every line is stored.
 
 -- query logs
