@@ -221,7 +221,7 @@ def judge(logs: Sequence[LogTables]) -> Judged:
     errors = {(row["cluster_id"], row["rule_id"]): row["error"] for row in found[RESULTS] if row["error"] is not None}
     messages = tuple(message for of_cluster in doubted.values() for message in of_cluster)
     violations = {(one.rule_id, one.topic, one.partition) for one in findings if one.severity == VIOLATION}
-    # As `pipelines.report.verdict.decide`.
+    # As `pipelines.report.assemble.decide`.
     produces = _table(logs, silver.PRODUCE_REQUESTS)
     has_produces = pc.any(pc.equal(produces.column("acks"), -1)).as_py()
     open_cases = tuple(one.message for one in findings if one.severity == OPEN)

@@ -52,7 +52,7 @@ class Broker(Part):
     first_time: Instant | None  #: of its log records
     last_time: Instant | None  #: likewise
     tier: Tier  #: *(extra)* evidence tier of this broker
-    #: what it logged at its last start, for the keys in `pipelines.report.queries.CONFIG_KEYS`
+    #: what it logged at its last start, for the keys in `pipelines.report.small_tables.CONFIG_KEYS`
     config: dict[Text, Text | None]
 
 

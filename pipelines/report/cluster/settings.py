@@ -24,7 +24,7 @@ def settings(configs: Sequence[Mapping[str, Any]]) -> tuple[tuple[Setting, ...],
     left out.
 
     Args:
-        configs: the last value of each key per broker, as `pipelines.report.small_tables.CONFIGS` gives them.
+        configs: the last value of each key per broker, rows of the query ``configs`` in ``small_tables.sql``.
     """
     values: dict[str, dict[str | None, list[int]]] = defaultdict(lambda: defaultdict(list))
     for row in sorted(configs, key=lambda row: (row["key"], row["broker_id"] if row["broker_id"] is not None else -1)):
