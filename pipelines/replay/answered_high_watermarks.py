@@ -13,7 +13,7 @@ from highwater.schemas.events import Event
 
 
 class AnsweredHighWatermarks:
-    """High watermarks in the answers of one leadership, kept while operations wait for them."""
+    """High watermarks in the fetch answers of one leadership, kept as long as a produce or fetch waits for them."""
 
     def __init__(self) -> None:
         self._offsets: list[int] = []
@@ -32,16 +32,17 @@ class AnsweredHighWatermarks:
             self._instants_us.insert(at, told_us)
 
     def passed_us(self, base_offset: int, since_us: int) -> int | None:
-        """Return when an answer first had a high watermark beyond `base_offset`, microseconds. None without one.
+        """Return the first time an answer had a high watermark beyond `base_offset`, us since the epoch. None if none
+        had.
 
         Args:
-            since_us: earlier answers are ignored: they describe a log that was truncated since.
+            since_us: earlier answers are ignored, because the log was truncated at this time.
         """
         at = bisect_right(self._offsets, base_offset)
         return min((told_us for told_us in self._instants_us[at:] if told_us >= since_us), default=None)
 
     def forget_below(self, offset: int) -> None:
-        """Drop high watermarks up to an offset below which no operation waits."""
+        """Drop high watermarks at or below `offset`. No waiting request needs them."""
         at = bisect_right(self._offsets, offset)
         if at > 32:  # in bulk: a list loses its head in linear time
             del self._offsets[:at]

@@ -31,7 +31,7 @@ _ROLLS_MAX = 64
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """A batch that the high watermark has not passed yet, or that is not settled; or the begin of a segment."""
+    """A batch whose append or commit time is still open, or the start of a log segment (`rolled_at` is set)."""
 
     base_offset: int
     size_bytes: int | None
@@ -59,9 +59,9 @@ class BatchLog:
     """Batches and transactions of one leadership.
 
     Attributes:
-        end_offset: log end offset as known: exact, or a lower bound while `open_ended`.
-        open_ended: the number of records in the last batch is unknown.
-        uncommitted: batches that the high watermark has not passed, by base offset.
+        end_offset: log end offset. Exact, or a lower bound while `open_ended`.
+        open_ended: True if the number of records in the last batch is unknown.
+        uncommitted: batches at or above the high watermark, by base offset.
     """
 
     def __init__(self) -> None:
@@ -86,7 +86,12 @@ class BatchLog:
         self._rolling: Batch | None = None
 
     def starts(self, event: Event, newly_leader: bool) -> Iterator[Wake]:
-        """Start a leader epoch. Batches of the epoch before are kept unless the broker did not lead it."""
+        """Start a leader epoch, and yield wakes (events that may complete waiting fetches) of batches that end with the
+        old one.
+
+        Args:
+            newly_leader: the broker did not lead the previous epoch. Its batches are then dropped.
+        """
         if newly_leader:
             yield from self.ends(event)
             self.end_offset = event.offset or 0
@@ -108,7 +113,9 @@ class BatchLog:
         )
 
     def ends(self, event: Event) -> Iterator[Wake]:
-        """End the leadership and yield its remaining batches. Uncommitted ones are never committed here."""
+        """End the leadership and yield a wake for each remaining batch. No uncommitted batch is committed in this
+        leadership.
+        """
         yield from self.settle(None)
         for batch in self.uncommitted:
             if batch.rolled_at is not None:
@@ -119,7 +126,7 @@ class BatchLog:
         self._rolling = None
 
     def ended(self, event: Event) -> Iterator[Wake]:
-        """Do as `ends`, and yield a wake for parked fetches."""
+        """End the leadership as `ends` does, and yield a wake that ends all waiting fetches."""
         yield from self.ends(event)
         yield Wake(
             LEADER_END,
@@ -129,15 +136,15 @@ class BatchLog:
         )
 
     def begins_transaction(self, event: Event) -> bool:
-        """Return True if the log has no batch of the event's transaction yet."""
+        """Return True if the event's producer has no open transaction in this log, so that the event begins one."""
         return event.producer is not None and not event.control and event.producer not in self._open
 
     def appended(self, event: Event, deferred: bool = False, placed: int | None = None) -> int:
-        """Append records and return their base offset, or its best estimate.
+        """Append the records of a request and return their base offset, or its best estimate.
 
         Args:
-            deferred: the append came some time after the request was handled, so followers show its time better.
-            placed: offset of a marker, derived from the offsets around it.
+            deferred: the append came after the request was handled. Followers' fetches then bound its time.
+            placed: offset of a transaction marker, derived from the offsets around it. None for other appends.
         """
         estimated = event.offset is None or event.offset < 0
         shown = self._take_inferred(event)
@@ -179,23 +186,23 @@ class BatchLog:
         return base
 
     def _defer(self, batch: Batch, latest_us: int) -> None:
-        """Let followers' fetches decide when the batch was appended, at `latest_us` at the latest."""
+        """Mark the batch as appended by `latest_us`. Followers' fetches narrow the time."""
         batch.deferred, batch.appended_highest_us, batch.end_offset = True, latest_us, batch.base_offset + 1
         if batch.carriers is None:
             batch.carriers = [(latest_us, "")]
             self._inferred.append(batch)
 
     def rolled(self, event: Event, leads: bool, moves_high_watermark: bool) -> None:
-        """Begin a new segment.
+        """Begin a new log segment.
 
-        Reads from older segments become old once the relevant end offset is in the new one
+        Reads from older segments complete once the relevant end offset is in the new segment
         (``LogOffsetMetadata.onOlderSegment``, ``DelayedFetch.tryComplete`` case F).
 
         Args:
-            event: the roll. Its offset is None up to 0.11: the offset of the next append.
-            leads: the broker leads the partition. If not, the segment is kept until it does.
-            moves_high_watermark: a high watermark at the log end moves into the new segment at the roll. If False, it
-                moves there with the first batch.
+            event: the roll. Its offset is None up to 0.11: then it is the offset of the next append.
+            leads: True if the broker leads the partition. Otherwise the segment is kept until it does.
+            moves_high_watermark: True if a high watermark at the log end moves into the new segment at the roll, False
+                if it moves there with the first batch.
         """
         at = self.end_offset if event.offset is None else event.offset
         roll = Batch(
@@ -213,7 +220,9 @@ class BatchLog:
             self._rolls.append(roll)
 
     def _begin_segment(self, first: Batch) -> None:
-        """Set a roll's time from its first batch: the append of that batch has the fetches checked."""
+        """Set the time and offset of a segment roll from the segment's first batch, whose append checks waiting
+        fetches.
+        """
         roll, self._rolling = self._rolling, None
         if roll is None or first.appended_lowest_us > roll.appended_highest_us + _CLOCK_US:
             return
@@ -225,7 +234,7 @@ class BatchLog:
         roll.appended_highest_us = max(roll.appended_highest_us, first.appended_highest_us)
 
     def _take_up_rolls(self, event: Event) -> None:
-        """Insert the segments that the new leader began as a follower, unless they were truncated."""
+        """Insert the segments that the new leader began while it was a follower, except truncated ones."""
         for roll in self._rolls:
             if event.offset is None or (roll.rolled_at or 0) <= event.offset:
                 roll.appended_lowest_us, roll.appended_highest_us = event.earliest_us, event.time_us
@@ -233,7 +242,7 @@ class BatchLog:
         self._rolls.clear()
 
     def fetched(self, event: Event) -> None:
-        """Apply a follower's fetch: the log reached its offset before the follower's previous response was complete."""
+        """Apply a follower's fetch. The log reached its offset before the previous response completed."""
         offset = event.offset
         if offset is None:
             return
@@ -251,7 +260,7 @@ class BatchLog:
             self._recount(offset, event)
 
     def _recount(self, offset: int, event: Event) -> None:
-        """Lower the counted log end to `offset`, where a follower found nothing. Drop batches counted beyond it."""
+        """Lower the counted log end to `offset`, where a follower found no data. Drop estimated batches beyond it."""
         beyond = [batch for batch in self.uncommitted if batch.base_offset >= offset]
         counted = [*beyond, self._last] if self._last is not None else beyond
         if counted and all(batch.estimated and batch.appended_highest_us < event.earliest_us for batch in counted):
@@ -262,7 +271,7 @@ class BatchLog:
             self.end_offset, self.open_ended = offset, False
 
     def _infer(self, event: Event) -> None:
-        """Add a batch that no request shows, between the known log end and a follower's fetch offset."""
+        """Add a batch whose produce request is not in the logs: from the known log end to a follower's fetch offset."""
         batch = Batch(
             self.end_offset, None, 0, event.previous_completed_us or event.time_us, estimated=True, carriers=[]
         )
@@ -272,7 +281,7 @@ class BatchLog:
         self._inferred.append(batch)
 
     def _take_inferred(self, event: Event) -> Batch | None:
-        """Remove and return the inferred append that this request made. Followers had proven it before."""
+        """Remove and return the inferred batch that this produce request wrote. None if no inferred batch matches."""
         for batch in self._inferred:
             if batch.deferred or not batch.estimated:
                 continue
@@ -314,7 +323,9 @@ class BatchLog:
                 yield from self._end_transaction(batch, passed_us)
 
     def _check(self, lowest_us: int, highest_us: int) -> None:
-        """Record that an append, or a high watermark move, had the fetches of the partition checked."""
+        """Record that an append or high watermark move, between these two times, checked the partition's waiting
+        fetches.
+        """
         if self._unchecked:
             self._unchecked = False
             self._checks.append(
@@ -327,10 +338,10 @@ class BatchLog:
             )
 
     def settle(self, now_us: int | None) -> Iterator[Wake]:
-        """Give the checks that were made, and the inferred appends that every follower has had the time to prove.
+        """Yield wakes for recorded checks, and for inferred batches that followers can no longer prove to be earlier.
 
         Args:
-            now_us: None: all of them.
+            now_us: time of the current event, us. None yields all of them.
         """
         yield from self._checks
         self._checks = []
@@ -346,7 +357,7 @@ class BatchLog:
         self._inferred = still
 
     def _end_transaction(self, marker: Batch, highest_us: int) -> Iterator[Wake]:
-        """Yield a wake if a replicated marker moves the last stable offset past its transaction."""
+        """Yield a wake if a committed transaction marker moves the last stable offset past its transaction."""
         ended = self._ended.get(marker.producer or "")
         if ended is None or ended[1] != marker.base_offset:
             return
@@ -387,15 +398,17 @@ class BatchLog:
         )
 
     def _find_first_open(self) -> int | None:
-        """Return the first offset of the oldest transaction that is open or has an unreplicated marker, or None."""
+        """Return the first offset of the oldest open transaction, or None. A transaction stays open until its marker
+        commits.
+        """
         ended = (marker if first is None else first for first, marker in self._ended.values())
         return min((*self._open.values(), *ended), default=None)
 
 
 def _note_carrier(batch: Batch, event: Event) -> None:
-    """Record that the follower's previous fetch carried the batch out.
+    """Record that the response to the follower's previous fetch contained the batch.
 
-    If that fetch was parked, the batch was appended after the fetch had read the log.
+    If that fetch waited in the purgatory, the batch was appended after the fetch had read the log.
     """
     completed_us, handled_us = event.previous_completed_us, event.previous_handled_us
     connection = parse_connection(event.chain)

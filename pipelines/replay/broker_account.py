@@ -43,12 +43,12 @@ class Move(NamedTuple):
 def stepped_down_us(
     followers: Sequence[tuple[int, Place]], moves: Iterable[Move], starts_us: Sequence[int]
 ) -> list[int | None]:
-    """Return when each new follower had stepped down, at the latest, microseconds. None if no line shows it.
+    """Return for each new follower the latest time by which it had stopped leading, us. None if no line shows it.
 
     Args:
-        followers: (time, partition) of each change of a partition of the broker to follower, in time order.
-        moves: fetcher moves of the broker, in time order.
-        starts_us: starts of the broker, ascending. Lines after a start belong to another incarnation.
+        followers: (time, partition) of each change of a partition to follower, in time order.
+        moves: additions to and removals from fetcher threads of the broker, in time order.
+        starts_us: start times of the broker, ascending. Lines after a start belong to another process.
     """
     instants: dict[tuple[Place, str], list[int]] = defaultdict(list)
     for move in moves:
@@ -72,7 +72,12 @@ def stepped_down_us(
 def _find_move_us(
     time_us: int, place: Place, instants: dict[tuple[Place, str], list[int]], starts_us: Sequence[int]
 ) -> int | None:
-    """Return when a new follower's fetcher was added, or else removed, in the same incarnation. None if unknown."""
+    """Return when a fetcher was added for a new follower, else when one was removed. None if unknown.
+
+    Args:
+        instants: times by (partition, action), ascending.
+        starts_us: start times of the broker. Moves after the next start are ignored.
+    """
     at = bisect_left(starts_us, time_us)
     until_us = starts_us[at] if at < len(starts_us) else None
     for action in ("added", "removed"):
@@ -105,7 +110,7 @@ class _Assigned(NamedTuple):
 
 @dataclass
 class _Ending:
-    """A replica that a broker stops hosting. Up to 2.5 two lines show it, for its directory and for the replica."""
+    """A replica that a broker stops hosting. Up to 2.5 two lines show it, one for the directory."""
 
     earliest_us: int
     time_us: int
@@ -114,7 +119,7 @@ class _Ending:
 
 @dataclass
 class _Partition:
-    """State of one partition after the lines so far."""
+    """State of one partition on one broker, from the lines read so far."""
 
     assigned: _Assigned | None = None
     #: epoch and ISR of the last state received from the controller
@@ -130,10 +135,10 @@ class _Partition:
 
 
 class BrokerAccount:
-    """A fold of the lines of one broker.
+    """Converts the control-plane lines of one broker to leader events of its partitions.
 
     Args:
-        silent: spans in which the broker's version does not log committed ISR changes (up to 2.3).
+        silent: (start, end) times in which the broker's version logs no committed ISR changes (up to 2.3).
     """
 
     def __init__(self, broker_id: int, silent: Iterable[tuple[int, int]]) -> None:
@@ -146,7 +151,7 @@ class BrokerAccount:
         self._starts_us: list[int] = []
 
     def fold(self, lines: Iterable[BrokerLine]) -> Iterator[Placed]:
-        """Yield the events of all partitions, unordered.
+        """Yield (partition, event) for all partitions, unordered.
 
         Args:
             lines: in time order. Lines of kind `BEGUN` come first.
@@ -159,7 +164,7 @@ class BrokerAccount:
             yield from self._assume_commit(place, partition.change, None)
 
     def _fold_instant(self, time_us: int, lines: list[BrokerLine]) -> Iterator[Placed]:
-        """Yield the events of one instant. Only its ISR changes are ordered among themselves."""
+        """Yield the events of lines with equal timestamps. Only ISR changes keep their order."""
         if self._followers and time_us > self._followers[-1][1].time_us + STEP_DOWN_MAX_US:
             yield from self._release_followers()
         by_source: dict[str, list[BrokerLine]] = {}
@@ -205,13 +210,13 @@ class BrokerAccount:
                     yield from self._stop_replica(place, partition, line.time_us)
 
     def _yield_own_lines(self, partition: _Partition, line: BrokerLine) -> Iterator[BrokerLine]:
-        """Yield the line as the broker's own, completed from the requests that the broker received.
+        """Yield the line, completed from the LeaderAndIsr requests that the broker received.
 
         Up to 2.5 a broker logs each LeaderAndIsr request with the whole state at its default level
-        (``state.change.logger``, KAFKA-8470). It logs only part of the result: since 0.11 that it became leader,
-        without the ISR, and never that it became follower. So a leader's line without an ISR gets the ISR of the last
-        request of its epoch. If the broker's own line of an epoch is missing, the first request of the epoch replaces
-        it (``ReplicaManager.becomeLeaderOrFollower`` takes up any state newer than its own).
+        (``state.change.logger``, KAFKA-8470). Since 0.11 its own lines show that it became leader, without the ISR, and
+        never that it became follower. So a leader's line without an ISR gets the ISR of the last request of its epoch.
+        If the broker's own line of an epoch is missing, the first request of the epoch replaces it
+        (``ReplicaManager.becomeLeaderOrFollower`` applies any newer state).
         """
         if line.what == "request":
             epoch = line.leader_epoch
@@ -252,7 +257,7 @@ class BrokerAccount:
             yield place, event
 
     def _release_followers(self) -> Iterator[Placed]:
-        """Yield the new followers that waited for the lines of their fetchers."""
+        """Yield held-back follower events, with the time at which the broker stopped leading."""
         followers = [(event.time_us, place) for place, event in self._followers]
         instants = stepped_down_us(followers, self._moves, self._starts_us)
         for (place, event), time_us in zip(self._followers, instants, strict=True):
@@ -260,7 +265,7 @@ class BrokerAccount:
         self._followers, self._moves, self._starts_us = [], [], []
 
     def _restart(self, time_us: int) -> Iterator[Placed]:
-        """End all leaderships of a broker that starts. The broker logs no line for these ends.
+        """Yield the end of each leadership of a broker that starts again. The broker logs no line for these ends.
 
         A start before a partition's first leadership has no effect: later lines never change earlier events.
         """
@@ -279,11 +284,10 @@ class BrokerAccount:
     def _stop_replica(self, place: Place, partition: _Partition, time_us: int) -> Iterator[Placed]:
         """Record that a replica leaves the broker, because its topic is deleted or a reassignment moves it away.
 
-        The broker does not become a follower first. It removes the partition from its map, answers what waits, and
-        renames the log directory (``ReplicaManager.stopPartitions``; up to 2.7 ``stopReplica``, which answers after the
-        renaming). At its default level the log names the directory; a line before it shows that the broker begins to
-        stop replicas. A topic that is created again under the same name is another topic: its leader starts at offset
-        0.
+        The broker does not become a follower first. It removes the partition, answers waiting requests, and renames the
+        log directory (``ReplicaManager.stopPartitions``; up to 2.7 ``stopReplica``, which answers after the renaming).
+        At its default level the log names the directory. An earlier line shows that the broker begins to stop replicas.
+        A topic created again with the same name is another topic, whose leader starts at offset 0.
         """
         moved = self._broker_id in (partition.removing or ())
         earliest_us = time_us if self._stopping_us is None else self._stopping_us
@@ -300,7 +304,7 @@ class BrokerAccount:
             yield place, _make_end(ending.earliest_us, ending.time_us, ending.moved)
 
     def _change(self, line: BrokerLine) -> Iterator[Placed]:
-        """Yield the ISR changes that a leader committed or proposes."""
+        """Yield events for a line about an ISR change that the leader proposed or committed."""
         place = _place(line)
         partition = self._partitions.setdefault(place, _Partition())
         yield from self._assume_commit(place, partition.change, line)
@@ -311,10 +315,10 @@ class BrokerAccount:
             yield place, _make_isr_event(line, e.ISR_PROPOSAL, line.previous_isr)
 
     def _assume_commit(self, place: Place, change: BrokerLine | None, answer: BrokerLine | None) -> Iterator[Placed]:
-        """Yield the commit of an ISR change that was not refused.
+        """Yield the commit of a proposed ISR change, unless the next ISR line (`answer`) refuses or commits it.
 
-        Up to 2.3 a leader logs the intent and a refusal by ZooKeeper, but not the commit (``Partition.updateIsr``, INFO
-        since 2.4).
+        Up to 2.3 a leader logs the proposal and a refusal by ZooKeeper, but not the commit (``Partition.updateIsr``,
+        INFO since 2.4).
         """
         if change is None or change.what not in ("shrink", "expand"):
             return
@@ -335,7 +339,7 @@ def _place(line: BrokerLine) -> Place:
 
 
 def _epochs(line: BrokerLine) -> tuple[int, int]:
-    """Order of the lines of one instant; without an epoch first."""
+    """Return the sort key of equal timestamps: (leader epoch, partition epoch). Missing epochs sort first."""
     return _epoch(line.leader_epoch), _epoch(line.partition_epoch)
 
 
@@ -360,7 +364,10 @@ def _make_isr_event(line: BrokerLine, kind: str, isr: tuple[int, ...] | None) ->
 
 
 def _make_end(earliest_us: int, time_us: int, moved: bool) -> e.Event:
-    """Return the end of a replica, with the error code that waiting requests get.
+    """Return the event that ends a replica, with the error code that waiting requests get.
+
+    Args:
+        moved: a reassignment moved the replica. Otherwise its topic was deleted.
 
     Source: ``ReplicaManager.getPartitionOrError``, KAFKA-9198; ``DelayedProduce.tryComplete`` case A.
     """
@@ -369,11 +376,11 @@ def _make_end(earliest_us: int, time_us: int, moved: bool) -> e.Event:
 
 
 def _derive_replicas(assigned: _Assigned | None, line: BrokerLine) -> tuple[int, ...]:
-    """Return the replicas assigned as of a line, as the broker's log shows them. Empty if unknown.
+    """Return the assigned replicas after a line. Empty if unknown.
 
-    Lines that start an epoch name only the added and removed replicas. So the assignment comes from the last line that
-    names all replicas. When its reassignment is over, the removed replicas are taken away if it completed, and the
-    added ones if it was cancelled. A cancelled reassignment leaves no added replica in the ISR (KIP-455,
+    Lines that start an epoch name only added and removed replicas. So the assignment comes from the last line that
+    names all replicas. When its reassignment is over, the removed replicas are dropped if it completed, and the added
+    ones if it was cancelled. A cancelled reassignment leaves no added replica in the ISR (KIP-455,
     ``PartitionReassignmentReplicas``, ``PartitionReassignmentRevert``).
     """
     if line.replicas is not None:

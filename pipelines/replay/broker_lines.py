@@ -60,7 +60,9 @@ _NO_MORE = (None,) * (len(EVENT_ROW_TYPES) - len(e.Event._fields) - 5)
 
 
 def leaderships(rows: pa.RecordBatch) -> Batches:
-    """Yield rows of ``silver.leader_and_isr``, and again first the rows in which the broker takes up an epoch."""
+    """Convert rows of ``silver.leader_and_isr`` to `BrokerLine` rows. Starts of an epoch are yielded twice, once as
+    `BEGUN`.
+    """
     names = LEADERSHIP_COLUMNS[6:16]
     adding = {"adding": rows.column("adding_replicas"), "removing": rows.column("removing_replicas")}
     yield _make_lines(rows, LEADERSHIP, rows.column("role"), **{name: rows.column(name) for name in names}, **adding)
@@ -70,14 +72,14 @@ def leaderships(rows: pa.RecordBatch) -> Batches:
 
 
 def isr_changes(rows: pa.RecordBatch) -> Batches:
-    """Yield rows of ``silver.isr_changes``."""
+    """Convert rows of ``silver.isr_changes`` to `BrokerLine` rows."""
     yield _make_lines(
         rows, ISR_CHANGE, rows.column("change"), **{name: rows.column(name) for name in CHANGE_COLUMNS[6:]}
     )
 
 
 def fetcher_moves(rows: pa.RecordBatch) -> Batches:
-    """Yield rows of ``silver.fetcher_events`` in which a partition is added to a fetcher or removed from it."""
+    """Convert rows of ``silver.fetcher_events`` that add or remove a partition to `BrokerLine` rows."""
     rows = rows.filter(is_in(rows.column("action"), ("added", "removed")))
     yield _make_lines(
         rows, FETCHER, rows.column("action"), topic=rows.column("topic"), partition=rows.column("partition")
@@ -85,7 +87,7 @@ def fetcher_moves(rows: pa.RecordBatch) -> Batches:
 
 
 def lives(rows: pa.RecordBatch) -> Batches:
-    """Yield rows of ``silver.broker_lifecycle``: starts of brokers, and the begin of stopping replicas."""
+    """Convert starts and replica stops in ``silver.broker_lifecycle`` to `BrokerLine` rows."""
     rows = rows.filter(is_in(rows.column("event"), ("starting", "stopping_replicas")))
     yield _make_lines(rows, LIFE, rows.column("event"))
 
@@ -98,11 +100,11 @@ def _make_lines(rows: pa.RecordBatch, source: str, what: pa.Array, **values: Val
 
 
 class BrokerWorker:
-    """A worker that folds the lines of each broker in time order.
+    """Worker that converts the control-plane lines of each broker to events.
 
     Args:
         contexts: versions and configuration of the brokers.
-        bounds: events to write.
+        bounds: by (cluster, broker), the time from which events are written.
     """
 
     def __init__(self, contexts: Contexts, bounds: Bounds) -> None:
@@ -110,7 +112,9 @@ class BrokerWorker:
         self._bounds = bounds
 
     def __call__(self, batches: Batches) -> Batches:
-        """For ``mapInArrow``: `KEY_TYPES` and the fields of `BrokerLine`."""
+        """Convert batches of `KEY_TYPES` and `BrokerLine` fields, sorted by broker, to events. Signature of
+        ``mapInArrow``.
+        """
         tables = Tables(SHAPES)
         for broker, lines in groups(batches, len(KEY_TYPES), each(BrokerLine._make)):
             cluster_id, broker_id = broker

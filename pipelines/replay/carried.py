@@ -70,7 +70,7 @@ _LEAST = shape({"cluster_id": "string", "broker_id": "int", "time_us": "long"})
 
 @dataclass(frozen=True)
 class ReplayPlan:
-    """The part of silver that a run replays, and the reason for each broker."""
+    """The time ranges of silver that a run replays, and where each broker resumes and why."""
 
     window: ReplayWindow
     starts: Mapping[Broker, Start]  #: by broker
@@ -82,22 +82,22 @@ class ReplayPlan:
 
     @property
     def whole(self) -> bool:
-        """Return True if no broker resumes from an earlier run. Every table is then rebuilt, except for closed days."""
+        """Return True if every broker is replayed from its first line. All tables are then rebuilt."""
         return all(start.is_first for start in self.starts.values())
 
     @property
     def run_number(self) -> int:
-        """Number of this run."""
+        """Return the number of this run: 1, or one more than the newest valid run."""
         return self.runs[0].number + 1 if self.runs else 1
 
 
 def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> ReplayPlan:
-    """Decide for each broker where the replay resumes.
+    """Decide for each broker from which checkpoint the replay resumes.
 
     Args:
-        premises: versions, settings, topic ids and files as known now.
-        fingerprint: of code, rules and configuration. State with another fingerprint is not reused.
-        lag_us: distance from the end of a log within which its replay is not final, microseconds.
+        premises: versions, settings, topic ids and files of the lake.
+        fingerprint: hash of code, rules and configuration. State with another fingerprint is not reused.
+        lag_us: the replay of the last `lag_us` microseconds of a log is not final.
     """
     files = _list_parsed_files(premises)
     runs = runs_of(lake)
@@ -130,7 +130,7 @@ def plan(lake: Lake, premises: Premises, fingerprint: str, lag_us: int) -> Repla
 
 
 def _list_parsed_files(premises: Premises) -> list[tuple[str, Broker, bool, int, int]]:
-    """Return (file, broker, whether it is a request log, first and last time) of the files that silver holds."""
+    """Return (file id, broker, is request log, first time, last time) of each parsed file. Times in us."""
     return [
         (file.file_id, (file.cluster_id, file.broker_id), file.kind == REQUEST_FILE, file.first_us, file.last_us)
         for file in premises.files
@@ -144,10 +144,15 @@ def _find_earliest(
     files: list[tuple[str, Broker, bool, int, int]],
     seals: Mapping[Broker, Seal],
 ) -> dict[Broker, int]:
-    """Return the earliest time that new files change, microseconds, by broker.
+    """Return by broker the earliest time whose replay the new files can change, us since the epoch.
 
-    A request counts from when it was dequeued. A connection that continues after a silence counts from the begin of
+    A request counts from when it was dequeued. A connection that continues after a silence counts from the start of
     that silence.
+
+    Args:
+        new_files: ids of files that no run has replayed, by broker.
+        files: see `_list_parsed_files`.
+        seals: by broker, the checkpoint it could resume from.
     """
     new = {file_id for ids in new_files.values() for file_id in ids}
     earliest: dict[Broker, int] = {}
@@ -170,7 +175,7 @@ def _find_earliest(
 
 
 def _find_first_requests(lake: Lake, file_ids: Sequence[str], since_us: int) -> dict[Broker, int]:
-    """Return when the first request in the files was dequeued, by broker. No line is older than `since_us`."""
+    """Return by broker when the first request in the files was dequeued, us. Only lines since `since_us` are read."""
 
     def first(rows: pa.RecordBatch) -> pa.RecordBatch:
         rows = rows.filter(both(pc.is_valid(rows.column("broker_id")), is_in(rows.column("file_id"), file_ids)))
@@ -193,7 +198,11 @@ def _take_least(rows: pa.RecordBatch | pa.Table, time_us: pa.Array) -> pa.Record
 
 
 def silence_starts(lake: Lake, file_ids: Sequence[str], sealed_us: Mapping[Broker, int]) -> dict[Broker, int]:
-    """Return the begin of the earliest silence that requests in the files end, by broker, if it is before the seal."""
+    """Return by broker the earliest start of a pause between fetches that the files end, us.
+
+    Args:
+        sealed_us: by broker, the checkpoint time. Only pauses that began before it are returned.
+    """
 
     def fetches(rows: pa.RecordBatch) -> pa.RecordBatch:
         rows = rows.filter(both(pc.is_valid(rows.column("broker_id")), pc.is_valid(rows.column("connection"))))
@@ -219,7 +228,7 @@ def silence_starts(lake: Lake, file_ids: Sequence[str], sealed_us: Mapping[Broke
 def _find_renamed(
     lake: Lake, premises: Premises, runs: Sequence[StoredRun], begins: Mapping[Broker, Start]
 ) -> set[Broker]:
-    """Return the brokers with partitions replayed under a topic id whose name is known now."""
+    """Return the brokers with a partition whose topic was known only by id when saved, and is now known by name."""
     if not premises.topic_names or not any(start.seal for start in begins.values()):
         return set()
     by_id = (pc.field("kind") == state.PARTITION) & pc.starts_with(pc.field("name"), "id:")
@@ -244,9 +253,9 @@ def _locate_state(lake: Lake, begins: Mapping[Broker, Start]) -> CarriedFolds | 
 
 
 def write_folds(lake: Lake, plan: ReplayPlan, replayed: Replayed, stamp: str) -> None:
-    """Write the state that the next run resumes from, and delete state that no run needs any more.
+    """Write the state that the next run resumes from, and delete state that no run needs.
 
-    Rows are not read until ``state.runs`` names the run (`pipelines.gold.ledger.note_run`).
+    Rows are read only when ``state.runs`` names the run (`pipelines.gold.ledger.note_run`).
     """
     window, number = plan.window, plan.run_number
     sessions = Bounds({broker: seal.sessions_us for broker, seal in replayed.seals.items()})

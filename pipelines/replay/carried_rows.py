@@ -55,19 +55,19 @@ Rows = Iterator[pa.RecordBatch]
 
 
 def partition_states(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the saved folds of partitions."""
+    """Return the serialized replay states of partitions, from rows of ``state.folds``."""
     return shaped(_PARTITION_STATES, rows.num_rows, {**_split_name(rows), FROZEN: rows.column("state")})
 
 
 def session_states(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the saved folds of connections."""
+    """Return the serialized replay states of connections, from rows of ``state.folds``."""
     values = {name: rows.column(name) for name in ("cluster_id", "broker_id")}
     values |= {"connection": rows.column("name"), FROZEN: rows.column("state")}
     return shaped(_SESSION_STATES, rows.num_rows, values)
 
 
 def wakes(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the saved wakes as events, sorted before all other events of their partitions."""
+    """Convert saved wakes (events that may complete waiting fetches) to events that sort first in their partitions."""
     values = {"kind": CARRIED_WAKE, "rank": RANK[CARRIED_WAKE], "time_us": -1, "carried": rows.column("row")}
     return shaped(_EVENTS, rows.num_rows, {**_split_name(rows), **values})
 
@@ -83,17 +83,17 @@ def _split_name(rows: pa.RecordBatch) -> dict[str, pa.Array]:
 
 
 def outcomes(rows: pa.RecordBatch) -> Rows:
-    """Yield the saved outcomes of partitions, which are joined with later outcomes of the same requests."""
+    """Yield the saved partition results of requests that a later run may complete."""
     return produce_worker.outcomes(_load_rows(rows, _OUTCOMES))
 
 
 def last_fetches(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the last fetch of each connection before the seal."""
+    """Return the last fetch of each connection before the checkpoint."""
     return _make_connection_rows(_load_rows(rows, _FETCHES), c.FETCH)
 
 
 def watches(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the partitions that connections read before the seal."""
+    """Return which partitions each connection fetched before the checkpoint, and from when until when."""
     loaded = _load_rows(rows, _WATCHES)
     names = ["until_us" if name == "went_us" else name for name in loaded.schema.names]
     return _make_connection_rows(loaded.rename_columns(names), c.WATCH)
@@ -115,12 +115,12 @@ def _load_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class OpenRows:
-    """The rows of a replay that the next run resumes from. Sent to the tasks that read them.
+    """Selects the rows of a replay that the next run needs. Sent to the Spark tasks that read the rows.
 
     Args:
-        brokers: brokers with a log that is final up to some time.
-        sessions: by broker, up to when fetches are final.
-        waiting: by broker, up to when requests are final.
+        brokers: (cluster, broker) with a log that is final up to some time.
+        sessions: by broker, the time up to which fetches are final.
+        waiting: by broker, the time up to which requests are final.
     """
 
     brokers: Collection[Broker]
@@ -128,23 +128,25 @@ class OpenRows:
     waiting: Bounds
 
     def watches(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the partitions that connections with unfinished fetches may still read."""
+        """Return rows (connection, partition, time range) whose connection may still have an unfinished fetch."""
         rows = self._select_brokers(rows)
         return rows.filter(self.sessions.mask_rows(rows, pc.add(rows.column("went_us"), GONE_US))).drop_columns(
             ["until_us"]
         )
 
     def outcomes(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return final outcomes of requests that may have further outcomes."""
+        """Return final partition results of requests that may get further results in the next run."""
         rows = self._select_brokers(_select_final(rows))
         return rows.filter(self.waiting.mask_rows(rows, rows.column("handled_us")))
 
     def carried_outcomes(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Do as `outcomes` for rows that were loaded from an earlier run."""
+        """Return the same rows as `outcomes`, from rows that were loaded from an earlier run."""
         return self.outcomes(_load_rows(rows, _OUTCOMES))
 
     def wakes(self, rows: pa.RecordBatch) -> Rows:
-        """Yield final wakes, without those that no fetch waits for. `wakes_left` filters them further."""
+        """Yield final wakes (events that complete fetches) that an unfinished fetch may need. `wakes_left` filters
+        further.
+        """
         rows = self._select_brokers(_select_final(rows))
         committed_us = pc.max_element_wise(rows.column("appended_lowest_us"), rows.column("committed_lowest_us"))
         awaited = self.sessions.mask_rows(rows, committed_us)
@@ -153,7 +155,7 @@ class OpenRows:
         yield shaped(_LEFT_WAKES, rows.num_rows, values).filter(few)
 
     def carried_wakes(self, rows: pa.RecordBatch) -> Rows:
-        """Do as `wakes` for rows that were loaded from an earlier run."""
+        """Yield the same rows as `wakes`, from rows that were loaded from an earlier run."""
         return self.wakes(_load_rows(rows, arrow_schema(KEY_TYPES | WAKE_TYPES)))
 
     def _select_brokers(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -162,26 +164,27 @@ class OpenRows:
 
 
 def _select_final(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows before the seal. Loaded rows have no column ``final`` and are all before it."""
+    """Return the rows that are final. Rows loaded from an earlier run have no column ``final`` and are all final."""
     if "final" not in rows.schema.names:
         return rows
     return rows.filter(pc.fill_null(rows.column("final"), False)).drop_columns(["final"])
 
 
 def wakes_left(batches: Rows) -> Rows:
-    """Yield the wakes of some tasks that `wakes_to_carry` may need."""
+    """Filter the wakes of one task to those that `wakes_to_carry` may select."""
     rows = pa.Table.from_batches(batches, _LEFT_WAKES)
     yield from rows.take(_select_left(rows, with_stable=True)).to_batches()
 
 
 def wakes_to_carry(rows: pa.Table) -> pa.Table:
-    """Return the wakes that a session may still wait for, and the rolls from which a later session learns its segment.
+    """Return the wakes that a fetch may still wait for, and the segment rolls from which a later fetch learns its
+    segment.
 
-    The rolls are the newest one of a partition, the newest one that the last stable offset has passed, and all that it
-    has not passed. The latest start of the broker's own log is also kept.
+    Kept rolls: the newest of a partition, the newest that the last stable offset has passed, and all that it has not
+    passed. The latest start of the broker's local log is also kept.
 
     Args:
-        rows: rows of `LEFT_WAKES`.
+        rows: wakes with a column ``awaited``, see `_LEFT_WAKES`.
     """
     return rows.take(_select_left(rows, with_stable=False)).drop_columns(["awaited"])
 
@@ -220,7 +223,11 @@ def _select_left(rows: pa.Table, with_stable: bool) -> pa.Array:
 
 
 def carried_folds(rows: pa.RecordBatch, kind: str, run_number: int) -> pa.RecordBatch:
-    """Return frozen folds as rows of ``state.folds``."""
+    """Return serialized replay states as rows of ``state.folds``.
+
+    Args:
+        kind: what the states belong to: partitions or connections.
+    """
     last_us = rows.column("last_us")
     last_time = pc.if_else(pc.equal(last_us, 0), pa.scalar(None, pa.int64()), last_us)
     values = {"pending": rows.column("pending"), "last_time": last_time, "state": rows.column("frozen")}
@@ -228,7 +235,7 @@ def carried_folds(rows: pa.RecordBatch, kind: str, run_number: int) -> pa.Record
 
 
 def carried_rows(rows: pa.RecordBatch | pa.Table, kind: str, run_number: int) -> pa.RecordBatch:
-    """Return rows of a table as rows of ``state.folds``, without null values."""
+    """Return rows of a table as rows of ``state.folds``: JSON without null values."""
     texts = [
         orjson.dumps({name: value for name, value in row.items() if value is not None}).decode()
         for row in rows.to_pylist()

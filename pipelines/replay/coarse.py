@@ -39,14 +39,18 @@ _FROM_ORDER: Final[Mapping[str, Any]] = {
 
 
 def is_coarse(spans: Spans, broker: tuple[str, int], since_us: int, until_us: int) -> bool:
-    """Return True if a broker's timestamps are whole seconds at some time of a span, both ends inclusive."""
+    """Return True if a broker logged whole seconds at some time between two times, both inclusive.
+
+    Args:
+        spans: by (cluster, broker), (start, end) in which timestamps are whole seconds. Times in us since the epoch.
+    """
     return any(begun_us <= until_us and since_us < ended_us for begun_us, ended_us in spans.get(broker, ()))
 
 
 def blurred(outcome: dict[str, Any]) -> dict[str, Any]:
-    """Remove from a row of `pipelines.replay.partition_worker.OUTCOME_TYPES` what depends on the order of lines.
+    """Remove from a produce result all values that depend on the order of lines within a second.
 
-    Without a logged answer the offset is removed too, since a line of about that time gave it.
+    Without a logged answer the offset is removed too, because a line of about that time gave it.
     """
     if outcome["error_code"] is not None:
         return {**outcome, **_FROM_ORDER, "predicted_error_code": None}
@@ -54,13 +58,13 @@ def blurred(outcome: dict[str, Any]) -> dict[str, Any]:
 
 
 def blurred_fetch(outcome: FetchOutcome) -> FetchOutcome:
-    """Remove from a fetch all values that depend on the order of lines."""
+    """Remove from a fetch result all values that depend on the order of lines within a second."""
     cause = outcome.cause if outcome.cause in _SHOWN else o.UNKNOWN
     return replace(outcome, lowest_us=None, highest_us=None, cause=cause, closing=None, missing=o.COARSE_TIMES)
 
 
 def blurred_change(outcome: IsrOutcome) -> IsrOutcome | None:
-    """Remove the prediction from an ISR change. None if the change was predicted only, and not observed."""
+    """Remove the prediction from an ISR change. None if the change was only predicted, never observed."""
     if outcome.observed_us is None:
         return None
     class_, reason = i.UNOBSERVABLE, o.COARSE_TIMES
@@ -79,7 +83,7 @@ def blurred_change(outcome: IsrOutcome) -> IsrOutcome | None:
 
 
 def untraced(event: ReplicaEvent) -> ReplicaEvent:
-    """Remove from a follower's event what TRACE lines of the same second showed: they may have come after it."""
+    """Remove from a follower's event what TRACE lines of the same second show. They may have come after the event."""
     second = event.time_us // SECOND_US
     if (event.traced_high_watermark_us or 0) // SECOND_US == second:
         event = event._replace(traced_high_watermark=None, traced_high_watermark_us=None)

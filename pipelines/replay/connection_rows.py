@@ -39,12 +39,12 @@ _NO_CONNECTION = ""
 
 @dataclass(frozen=True)
 class ConnectionReader:
-    """Makes rows; goes to the tasks that read them.
+    """Converts rows of silver and bronze to rows by connection. Sent to the Spark tasks that read the rows.
 
     Args:
-        sealed: which events of partitions are wanted.
-        sessions: which fetches are wanted as such.
-        topic_names: by (cluster, topic id).
+        sealed: by broker, the time from which partition events are wanted.
+        sessions: by broker, the time from which fetches are wanted.
+        topic_names: topic name by (cluster, topic id).
     """
 
     sealed: Bounds
@@ -52,7 +52,7 @@ class ConnectionReader:
     topic_names: Mapping[tuple[str, str], str]
 
     def lines(self, rows: pa.RecordBatch) -> Batches:
-        """Yield the seconds of brokers' logs, from ``bronze.log_lines``, with first and last line and request."""
+        """Yield per broker and second of ``bronze.log_lines`` its first and last line and request."""
         rows = rows.filter(both(pc.is_valid(rows.column("broker_id")), pc.is_valid(rows.column("time"))))
         rows = self.sealed.filter_rows(rows, micros(rows.column("time")))
         if not rows.num_rows:
@@ -81,7 +81,7 @@ class ConnectionReader:
         )
 
     def fetches(self, rows: pa.RecordBatch) -> Batches:
-        """Yield followers' fetches, watches of all readers, and the span in which fetches are logged."""
+        """Yield rows of followers' fetches, of partitions read by each connection, and of the logged time."""
         rows = rows.filter(pc.is_valid(rows.column("broker_id")))
         yield from self._merge_watches(rows)
         rows = self.sealed.filter_rows(rows, micros(rows.column("handled_time")))
@@ -130,7 +130,9 @@ class ConnectionReader:
         )
 
     def _merge_watches(self, rows: pa.RecordBatch) -> Batches:
-        """Yield one row per connection and partition of a batch: thousands of fetches become a few rows."""
+        """Yield one row per connection and partition of a batch, with first and last fetch time. Thousands of fetches
+        shrink.
+        """
         rows = data_fetches(self.sessions.filter_rows(rows, micros(rows.column("dequeued_time"))))
         if not rows.num_rows:
             return
@@ -160,7 +162,7 @@ class ConnectionReader:
 
 
 def data_fetches(requests: pa.RecordBatch) -> pa.RecordBatch:
-    """Select the fetch requests of known connections, without fetches of the metadata log."""
+    """Select fetch requests with a known connection. Fetches of the KRaft metadata log are dropped."""
     requests = requests.filter(
         both(pc.is_valid(requests.column("broker_id")), pc.is_valid(requests.column("connection")))
     )

@@ -93,14 +93,14 @@ Instants = tuple[int, int, int, int, int]
 
 
 class ConnectionWorker:
-    """A worker that folds the rows of each connection in the order of its correlation ids.
+    """Worker that orders the fetches of each connection by correlation id and finds gaps.
 
     Args:
-        sealed_us: by (cluster, broker), up to where this run's replay is final, exclusive.
-        topic_names: by (cluster, topic id).
-        last_lines: by (cluster, broker), its last line before the seal to resume from, and whether requests were logged
-            then.
-        serving: (cluster, broker) that serve consumers with a rack, possibly as followers (KIP-392).
+        sealed_us: by (cluster, broker), end of the final part of this run's replay, exclusive, us.
+        topic_names: topic name by (cluster, topic id).
+        last_lines: by (cluster, broker), time of the last line before the checkpoint, and whether requests were logged
+            at that time.
+        serving: (cluster, broker) that consumers with a rack fetch from, possibly as followers (KIP-392).
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class ConnectionWorker:
         self._last_lines = last_lines
 
     def __call__(self, batches: Batches) -> Batches:
-        """For ``mapInArrow``: `KEY_TYPES` and the fields of `ConnectionRow`."""
+        """Convert batches of `KEY_TYPES` and `ConnectionRow`, sorted by connection. Signature of ``mapInArrow``."""
         tables = Tables(SHAPES)
         for key, rows in groups(batches, len(KEY_TYPES), each(ConnectionRow._make)):
             cluster_id, broker_id, connection = key
@@ -138,7 +138,10 @@ class ConnectionWorker:
         yield from tables.rest()
 
     def _write_watches(self, key: Key, rows: Iterable[ConnectionRow], tables: Tables) -> None:
-        """Merge the watches of all tasks, one per requested partition. A row without a partition applies to all."""
+        """Merge the time ranges in which the connection fetched each partition, and write them to `tables`.
+
+        A row without a partition extends the ranges of all partitions.
+        """
         watches: dict[tuple[str | None, str | None, str | None, int], list[int]] = {}
         asked_us = 0
         for row in rows:
@@ -169,7 +172,13 @@ def _write_silences(
     is_request: bool,
     tables: Tables,
 ) -> None:
-    """Write the silences of a broker that logs requests. Without a request log, silence proves no pause."""
+    """Write the times in which a broker logged nothing. Without a request log, silence proves no pause.
+
+    Args:
+        sealed_us: end of the final part of the replay, us. None if the broker has none.
+        last_us: time of the last line before `rows`, us.
+        is_request: that line was a request.
+    """
     before_us = last_us
     silences: list[Span] = []
     requests = [last_us] if is_request else []
@@ -205,7 +214,7 @@ def _write_silences(
 
 
 class _Number:
-    """The fetches with one correlation id on a connection: one, unless files overlap or the port was reused."""
+    """The fetches with one correlation id on a connection. More than one if files overlap or the port was reused."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -219,7 +228,7 @@ class _Number:
 
 
 class _Chains:
-    """Chains of the fetches of one connection; a number is looked at once the next one is there."""
+    """Fetches of one connection in chains: no correlation id is missing within a chain."""
 
     def __init__(self, key: Key, tables: Tables, sealed_us: int | None, serving: Collection[Broker]) -> None:
         self._serving = serving
@@ -235,7 +244,7 @@ class _Chains:
         self._last: tuple[Instants, tuple[int | None, ...]] | None = None
 
     def add(self, row: ConnectionRow) -> None:
-        """Take a fetch, or a partition that it lists."""
+        """Add a fetch, or a partition in a fetch's request. Rows arrive by correlation id."""
         assert row.correlation_id is not None
         if self._gathered is None or self._gathered.number != row.correlation_id:
             self._finish_number()
@@ -243,7 +252,7 @@ class _Chains:
         (self._gathered.listed if row.kind == c.LISTED else self._gathered.fetches).append(row)
 
     def close(self) -> None:
-        """End the last chain of the connection."""
+        """Write the last chain of the connection."""
         self._finish_number()
         self._finish_number()
         if self._fetch_before is not None:
@@ -328,7 +337,9 @@ class _Chains:
         self._tables.add(FETCHES, (cluster_id, row.topic, row.partition, broker_id, _FETCH_RANK, *event, *_NO_MORE))
 
     def _add_answers(self, fetch: _Number, after: _Number) -> None:
-        """Write the answers to a fetch. The follower has applied them when its next fetch arrives."""
+        """Write the high watermarks in the answer to a fetch. The follower has applied them when its next fetch
+        arrives.
+        """
         cluster_id, leader_id, _ = self._key
         next_us = after.last[0]
         ends = {(row.topic, row.partition): row.offset for row in after.listed if row.offset is not None}
@@ -353,6 +364,10 @@ def _get_instants(row: ConnectionRow) -> Instants:
 
 
 def _check_previous(row: ConnectionRow, before: Instants | None) -> Instants | None:
-    """Return `before`, or None if it belongs to an older connection with the same name (a reused port)."""
+    """Return `before`, or None if it belongs to an older connection with the same name (a reused port).
+
+    Args:
+        before: timestamps of the previous fetch, arrival first.
+    """
     assert row.arrival_us is not None
     return before if before is not None and 0 <= row.arrival_us - before[0] <= GONE_US else None

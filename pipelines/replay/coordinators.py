@@ -42,7 +42,7 @@ _PART = pa.struct([("topic", pa.string()), ("partition", pa.int32()), ("error_co
 
 
 class Counts(NamedTuple):
-    """Numbers of partitions of the coordinators' topics, by cluster, where they differ from the default.
+    """Partition counts of the internal topics of coordinators, by cluster, where they differ from the default.
 
     A topic is created once, with the configuration of that time. Later configuration changes nothing.
     """
@@ -62,7 +62,12 @@ def counts_of(contexts: Contexts) -> Counts:
 
 
 def _count_states(group_id: str, asked: Iterable[Mapping[str, Any]], count: int) -> Counter[int]:
-    """Count the records of a share group's request by partition of the share state topic (``SharePartitionKey``)."""
+    """Count the records that a share group's request wrote, by partition of the share state topic.
+
+    Args:
+        asked: partitions of the request, with topic id and error code.
+        count: number of partitions of the share state topic (``SharePartitionKey``).
+    """
     return Counter(
         partition_of(f"{group_id}:{part['topic_id']}:{part['partition']}", count)
         for part in asked
@@ -71,13 +76,14 @@ def _count_states(group_id: str, asked: Iterable[Mapping[str, Any]], count: int)
 
 
 def records(requests: pa.RecordBatch, counts: Counts) -> pa.RecordBatch:
-    """Return the requests that appended coordinator records, with ``partitions`` replaced by the partition appended to.
+    """Return the requests that appended records to an internal topic. ``partitions`` holds the partition appended to.
 
-    A request that was answered without waiting appended nothing. Examples are a partition that was in the transaction
-    already, a group follower whose assignment was ready, and an error.
+    A request that was answered without waiting appended nothing. Examples: a partition that was already in the
+    transaction, a group follower whose assignment was ready, an error.
 
     Args:
         requests: rows of ``silver.requests``.
+        counts: partition counts of the internal topics.
     """
     waited = both(
         is_in(requests.column("api"), (*GROUP_APIS, *_TRANSACTION_APIS, *SHARE_STATE_APIS)),

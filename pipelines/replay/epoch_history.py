@@ -33,18 +33,18 @@ DERIVED = "derived"
 
 
 class EpochHistory(NamedTuple):
-    """Epochs of a replica's log."""
+    """Leader epochs of a replica's log with their start offsets."""
 
     entries: Epochs = ()  #: ((epoch, start offset), ...), ascending
     complete: bool = False  #: False if the log may have older epochs than the first entry
 
     def known_from(self, epoch: int) -> bool:
-        """Return True if the log's epochs from `epoch` on are known."""
+        """Return True if all epochs of the log from `epoch` on are known."""
         return self.complete or bool(self.entries and self.entries[0][0] <= epoch)
 
     @property
     def empty(self) -> bool:
-        """Return True if the log is new: certainly without any epoch."""
+        """Return True if the log certainly contains no epoch."""
         return self.complete and not self.entries
 
     def cut(self, end_offset: int) -> EpochHistory:
@@ -52,7 +52,8 @@ class EpochHistory(NamedTuple):
         return EpochHistory(truncated_epochs(self.entries, end_offset), self.complete)
 
     def led(self, epoch: int, start_offset: int) -> EpochHistory:
-        """Return the history of a replica that becomes leader. An epoch that it led before a restart continues.
+        """Return the history of a replica that becomes leader in `epoch`. An epoch that it led before a restart
+        continues.
 
         Source: ``LeaderEpochFileCache.assign``.
         """
@@ -68,7 +69,7 @@ NEW = EpochHistory((), True)
 
 
 class Reply(NamedTuple):
-    """A leader's answer about an epoch."""
+    """A leader's answer about the end offset of an epoch."""
 
     end: EpochEnd | None  #: its answer; None if the logs do not diverge
     source: str  #: logged or derived
@@ -76,11 +77,11 @@ class Reply(NamedTuple):
 
 
 class MissingEvidence(LookupError):
-    """Error: the logs lack the deciding evidence. The argument names it."""
+    """Raised if the logs lack the deciding line. The argument names it."""
 
 
 def derived_reply(rules: Rules, leader: EpochHistory | None, asked_epoch: int, fetch_offset: int | None) -> Reply:
-    """Derive a leader's answer to a follower that asks about an epoch, or fetches with it as its last epoch.
+    """Derive a leader's answer to a follower that asks for the end of an epoch, or fetches with it as its last epoch.
 
     Args:
         leader: the leader's history in its current epoch. None if the epoch start is not in the logs.
@@ -108,7 +109,12 @@ def derived_reply(rules: Rules, leader: EpochHistory | None, asked_epoch: int, f
 def truncation_for(
     rules: Rules, reply: EpochEnd, follower: EpochHistory, log_end_offset: int, initial_offset: int
 ) -> Truncation:
-    """Return the truncation that follows from a leader's answer; see `truncation_for_reply`.
+    """Return the truncation that a follower does after a leader's answer; see `truncation_for_reply`.
+
+    Args:
+        reply: epoch and end offset in the answer.
+        follower: epochs of the follower's log.
+        initial_offset: the follower's high watermark, used if the leader does not know the epoch.
 
     Raises:
         MissingEvidence: the answer names an epoch older than the known epochs of the follower's log.

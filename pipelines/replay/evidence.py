@@ -19,7 +19,11 @@ def held_back(leadership: Leadership, replica_id: int, base_offset: int) -> bool
 
 
 def broken_chain(leadership: Leadership, operation: PartitionOutcome, behind: list[int]) -> str | None:
-    """Return `FETCH_NOT_LOGGED` if a lagging follower's last fetch may be missing because its connection broke."""
+    """Return `FETCH_NOT_LOGGED` if a lagging follower may have sent a fetch that is not logged. Else None.
+
+    Args:
+        behind: ids of ISR members not known to have the records of `operation`.
+    """
     for replica_id in behind:
         follower = leadership.followers.get(replica_id)
         if follower is None or follower.chain is None or follower.chain_end_us <= operation.completed_us:
@@ -43,8 +47,8 @@ def why_open(state: State, operation: PartitionOutcome) -> str:
 def acked_before_commit(leadership: Leadership, operation: PartitionOutcome, end: Event) -> bool:
     """Return True if offsets prove that an operation was acknowledged although its record was never committed here.
 
-    The proof: a member of the ISR never fetched beyond the record in this leadership, and every fetch of that member up
-    to a later one is in the log.
+    The proof: an ISR member never fetched beyond the record in this leadership, and no fetch of that member is missing
+    between the operation and a later fetch.
     """
     if operation.error_code != NONE or operation.base_offset is None or leadership.isr is None:
         return False

@@ -39,16 +39,16 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 @dataclass(frozen=True)
 class FetchReader:
-    """Makes events; goes to the tasks that read rows.
+    """Converts rows to events of fetch sessions. Sent to the Spark tasks that read the rows.
 
     Args:
-        bounds: which fetches are wanted.
+        bounds: by broker, the time from which fetches are wanted.
     """
 
     bounds: Bounds
 
     def fetches(self, rows: pa.RecordBatch) -> Batches:
-        """Yield the events of ``silver.fetch_requests``."""
+        """Convert rows of ``silver.fetch_requests`` to `SessionEvent` rows."""
         rows = data_fetches(self.bounds.filter_rows(rows, micros(rows.column("dequeued_time"))))
         if not rows.num_rows:
             return
@@ -95,9 +95,9 @@ class FetchReader:
 
 
 def _is_untold(rows: pa.RecordBatch, answered: _Items) -> Mask:
-    """Return a mask of requests with unknown response sizes.
+    """Return a mask of fetches whose response size is unknown.
 
-    A partition's size is not printed, or a full response lists no partition.
+    Either a partition's size is not logged, or a full (non-session) response lists no partition.
     """
     untold: Mask = answered.any(pc.is_null(answered.field("size_bytes")).to_numpy(zero_copy_only=False))
     is_full: Mask = _fill_numbers(rows.column("session_epoch"), -1) <= 0
@@ -107,12 +107,12 @@ def _is_untold(rows: pa.RecordBatch, answered: _Items) -> Mask:
 
 
 def wakes(rows: pa.RecordBatch) -> Batches:
-    """Yield the session wakes that the fold of partitions wrote (`pipelines.replay.watches.SessionWake`)."""
+    """Convert the `SessionWake` rows of the partition replay to session events: what may complete a waiting fetch."""
     yield shaped(SCHEMA, rows.num_rows, {name: rows.column(name) for name in rows.schema.names})
 
 
 def names(rows: pa.RecordBatch) -> Batches:
-    """Yield the names of topics that a connection's fetches identify by id, from the rows of watches."""
+    """Yield an event with the name of each topic that a connection's fetches identify by id."""
     rows = rows.filter(pc.not_equal(rows.column("session_topic"), rows.column("topic")))
     if rows.num_rows:
         yield _make_event(rows, s.NAMED, time_us=-1, topic=rows.column("session_topic"), name=rows.column("topic"))
@@ -124,10 +124,10 @@ def _make_event(rows: pa.RecordBatch, kind: str, **values: Value) -> pa.RecordBa
 
 
 class _Items:
-    """The structs in a column of arrays, one after the other.
+    """The structs in a column of lists, flattened.
 
     Attributes:
-        parents: the row of each.
+        parents: for each struct, the index of its row.
     """
 
     def __init__(self, lists: pa.Array) -> None:
@@ -166,7 +166,7 @@ def _fill_numbers(column: pa.Array, null: int) -> np.ndarray[Any, np.dtype[Any]]
 
 
 def _find_highest(items: _Items, name: str) -> pa.Array:
-    """Return the greatest value of a field per row. Null for a row without values."""
+    """Return the greatest value of an item field per row. Null for a row without values."""
     highest = np.full(len(items.counts), _NO_EPOCH, dtype=np.int64)
     np.maximum.at(highest, items.parents, _fill_numbers(items.field(name), _NO_EPOCH))
     return pa.array(highest, mask=highest == _NO_EPOCH)
@@ -188,7 +188,13 @@ def _collect_errors(error_code: pa.Array, answered: _Items) -> pa.Array:
 def _explain_immediate(
     rows: pa.RecordBatch, asked: _Items, answered: _Items, response_bytes: np.ndarray[Any, np.dtype[np.int64]]
 ) -> pa.Array:
-    """Return why a fetch cannot wait, as request and response show it (``ReplicaManager.fetchMessages``), or null."""
+    """Return the reason why each fetch cannot wait (``ReplicaManager.fetchMessages``). Null if it can.
+
+    Args:
+        asked: partitions of the requests.
+        answered: partitions of the responses.
+        response_bytes: size of each response.
+    """
     max_wait_ms, session_epoch = (_fill_numbers(rows.column(name), 1) for name in ("max_wait_ms", "session_epoch"))
     min_bytes = _fill_numbers(rows.column("min_bytes"), _ALL_BYTES)
     reasons = (

@@ -45,7 +45,7 @@ Key = tuple[str, int]
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """Bytes that can be read: between `lowest_us` and `latest_us` they became readable."""
+    """Bytes that became readable at some time between `lowest_us` and `latest_us`."""
 
     base_offset: int
     lowest_us: int
@@ -57,7 +57,7 @@ class Entry:
 
 @dataclass(slots=True)
 class FetchOutcome:
-    """One fetch, as the rules see it."""
+    """The predicted and observed result of one fetch."""
 
     event: SessionEvent
     #: lowest_us, highest_us: predicted completion; None where nothing could be predicted
@@ -75,7 +75,7 @@ class FetchOutcome:
 
 @dataclass(slots=True)
 class Asked:
-    """A current or recent fetch, with everything that can have completed it."""
+    """A current or recent fetch, with all events that can have completed it."""
 
     fetch: SessionEvent
     active: set[Key]  #: partitions that the session asks for
@@ -98,7 +98,7 @@ class Asked:
 
 
 def reason_told(fetch: SessionEvent, rules: Rules) -> str | None:
-    """Return why a fetch that was answered at once could not wait, from request and response. None if it waited."""
+    """Return why a fetch answered immediately could not wait, from its request and response. None if it waited."""
     handled_us = fetch.latest_us or fetch.time_us
     reason = fetch.at_once_reason
     if (fetch.completed_us or handled_us) - handled_us > AT_ONCE_US:
@@ -107,7 +107,7 @@ def reason_told(fetch: SessionEvent, rules: Rules) -> str | None:
 
 
 def judged(asked: Asked, rules: Rules) -> FetchOutcome:
-    """Predict when and why a fetch is answered."""
+    """Predict when and why a fetch is answered, from the collected events."""
     outcome = _predict(asked, rules)
     outcome.followed = asked.followed
     return outcome
@@ -163,10 +163,14 @@ def _predict(asked: Asked, rules: Rules) -> FetchOutcome:
 
 
 def _predict_tier_read(asked: Asked, remote: Key, parked: bool) -> FetchOutcome:
-    """Predict a fetch with a partition in the remote tier: answered when the store has answered, or by its timer.
+    """Predict a fetch that reads from remote storage: it ends when the store answers, or by its timer.
 
-    It waits for the store whatever else could complete it (``ReplicaManager.processRemoteFetch``,
-    ``DelayedRemoteFetch``; KIP-405, 3.6). Only failed answers of the store are logged (``RemoteLogReader``).
+    The store decides even if another event could complete the fetch (``ReplicaManager.processRemoteFetch``,
+    ``DelayedRemoteFetch``; KIP-405, 3.6). Only failed reads of the store are logged (``RemoteLogReader``).
+
+    Args:
+        remote: (topic, partition) read from remote storage.
+        parked: the fetch waited.
     """
     fetch = asked.fetch
     dequeued_us, handled_us = fetch.time_us, fetch.latest_us or fetch.time_us
@@ -189,7 +193,9 @@ def _predict_tier_read(asked: Asked, remote: Key, parked: bool) -> FetchOutcome:
 
 
 def _find_step(steps: list[tuple[int, int, Key, int]], need: int) -> tuple[int, Key] | None:
-    """Return the first step at which the bytes reach `need` (case G), and its partition. None if they never do.
+    """Return (time, partition) of the first step at which the readable bytes reach `need`. None if they never do.
+
+    Source: ``DelayedFetch.tryComplete`` case G.
 
     Args:
         steps: (time, bytes, partition, limit of the partition), in time order.

@@ -49,7 +49,7 @@ DEFAULT_REMOTE_WAIT_MS: Final = 500
 
 @dataclass(slots=True)
 class Position:
-    """One partition as this connection reads it."""
+    """Fetch offset of a connection in one partition, and the readable data from there."""
 
     offset: int
     max_bytes: int
@@ -66,10 +66,10 @@ class Position:
             del self.entries[0]
 
     def move(self, offset: int, max_bytes: int, delivered_us: int) -> None:
-        """Move to the offset of a request that lists the partition, and drop what has been read.
+        """Move to the fetch offset of a new request, and drop data that was already delivered.
 
-        Bytes below the offset are read. So are estimated entries from before the last answer, whose offsets are only
-        counted.
+        Data below the offset was delivered. So were estimated entries from before `delivered_us`, the last answer,
+        because their offsets are only counted.
         """
         back = offset < self.offset
         self.offset, self.max_bytes = offset, max_bytes
@@ -86,10 +86,10 @@ def _is_read(entry: Entry, offset: int, delivered_us: int) -> bool:
 
 
 class FetchSession:
-    """Fetches of one connection, in their order.
+    """Replay of the fetches of one connection, in their order.
 
     Args:
-        rules: of the version of the broker that answers.
+        rules: behaviour of the version of the answering broker.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -131,18 +131,18 @@ class FetchSession:
 
     @property
     def last_us(self) -> int:
-        """Return the earliest time of the last folded event, microseconds. 0 before the first event."""
+        """Return the earliest time of the last observed event, us since the epoch. 0 before the first event."""
         return self._last_us or 0
 
     def is_gone(self, sealed_us: int) -> bool:
-        """Return True if nothing was fetched for an hour before the seal. Brokers close idle connections after 10 min.
+        """Return True if no fetch arrived in the hour before `sealed_us`, the end of the final part of the replay.
 
-        The run that drops the session also decides its last fetch, which no later fetch ends.
+        Brokers close idle connections after 10 min. The last fetch of a dropped session is decided in the same run.
         """
         return not self._early and self.fetched_us < sealed_us - _GONE_US
 
     def freeze(self) -> bytes:
-        """Serialize this session for `thawed`."""
+        """Serialize this session. `thawed` restores it."""
         return FREEZER.freeze(self, (self.rules,))
 
     @classmethod
@@ -153,10 +153,10 @@ class FetchSession:
         return session
 
     def observe(self, event: SessionEvent) -> Iterator[FetchOutcome]:
-        """Fold one event and yield the fetches that it shows to be over.
+        """Apply one event and yield the fetches that ended before it.
 
         Raises:
-            ValueError: the event is older than the last folded one.
+            ValueError: the event is older than the previous one.
         """
         if self._last_us is not None and event.time_us < self._last_us:
             raise ValueError(f"events are out of order: {event.time_us} after {self._last_us}")
@@ -170,13 +170,17 @@ class FetchSession:
             yield judged(self._asked.popleft(), self.rules)
 
     def finish(self) -> Iterator[FetchOutcome]:
-        """End the input and yield the remaining fetches."""
+        """Yield the results of the remaining fetches. No event follows."""
         self._take_due(NEVER_US)
         while self._asked:
             yield judged(self._asked.popleft(), self.rules)
 
     def _take_due(self, now_us: int) -> None:
-        """Take fetches in the order of their numbers. A fetch without its predecessor waits up to `SLACK_US` for it."""
+        """Handle held fetches in correlation id order. A fetch whose predecessor is missing waits up to `SLACK_US`.
+
+        Args:
+            now_us: time of the current event, us.
+        """
         if not self._early:
             return
         self._early.sort(key=lambda fetch: fetch.sequence or 0)
@@ -195,7 +199,7 @@ class FetchSession:
             self._take(fetch)
 
     def _take(self, event: SessionEvent) -> None:
-        """Take a new request, which shows where the connection reads now (``FetchSession``, ``FullFetchContext``)."""
+        """Handle a fetch request, which shows the current fetch offsets (``FetchSession``, ``FullFetchContext``)."""
         before = self._asked[-1] if self._asked else None
         self.fetched_us = event.time_us
         delivered_us = 0
@@ -256,7 +260,7 @@ class FetchSession:
             self._hold_parked(asked)
 
     def _read_remotely(self, asked: Asked) -> None:
-        """Mark a fetch below the start of the broker's own log as a read from the remote tier."""
+        """Mark a fetch below the broker's local log start offset as a read from remote storage (KIP-405)."""
         keys = self._local_starts.keys() & asked.active
         asked.remote = min((key for key in keys if self._positions[key].offset < self._local_starts[key]), default=None)
         if asked.remote is not None:
@@ -267,7 +271,7 @@ class FetchSession:
                 asked.remote_wait_ms = int(find_value(self.remote_waits, fetch.time_us) or DEFAULT_REMOTE_WAIT_MS)
 
     def _yield_unread(self, fetch: SessionEvent) -> Iterator[tuple[Entry, Key, int]]:
-        """Yield the unread bytes from before this leadership."""
+        """Yield (data, partition, max bytes) for offsets below this leadership's start that the fetch has not read."""
         for key in self._active:
             position = self._positions[key]
             if position.offset < self._starts.get(key, 0):
@@ -275,7 +279,7 @@ class FetchSession:
                 yield entry, key, position.max_bytes
 
     def _recount(self, asked: Asked) -> None:
-        """Drop entries that were counted before a parked fetch read the log: that fetch found nothing there."""
+        """Drop entries with counted offsets from before a waiting fetch read the log: it found no data there."""
         fetch = asked.fetch
         if (fetch.completed_us or 0) - (fetch.latest_us or 0) <= _PARKED_US:
             return
@@ -286,10 +290,10 @@ class FetchSession:
                     position.entries.remove(entry)
 
     def _hold_parked(self, asked: Asked) -> None:
-        """Mark committed entries as unstable if a fetch for at least one byte was parked.
+        """Mark committed entries as not stable if a fetch for at least one byte waited.
 
-        That fetch found no bytes below the last stable offset. So the entries belong to an open transaction or come
-        after one. An earlier leader's log shows its begin.
+        The fetch found no bytes below the last stable offset. So the entries belong to an open transaction or follow
+        one. An earlier leader's log shows its start.
         """
         fetch = asked.fetch
         waited_us = (fetch.completed_us or 0) - (fetch.latest_us or fetch.time_us)
@@ -305,9 +309,10 @@ class FetchSession:
                 asked.entries = [entry for entry in asked.entries if entry[0] not in held]
 
     def _hold(self, asked: Asked, delivered_us: int) -> None:
-        """Hold entries at or above the last stable offset of a response until a marker moves it.
+        """Hold back entries at or above the last stable offset of a response until a transaction marker moves it.
 
-        This matters for a transaction that began under another leader: this leader's log does not show its start.
+        This matters for a transaction that began under another leader, because this leader's log does not show its
+        start.
         """
         fetch = asked.fetch
         stable = dict(zip(zip(fetch.told_topics, fetch.told_partitions, strict=True), fetch.told_stable, strict=True))
@@ -384,7 +389,7 @@ class FetchSession:
             self._end(key, event, self._choose_end_cause())
 
     def _is_waiting(self, key: Key, event: SessionEvent) -> bool:
-        """Return True if a fetch of the partition continued to wait: the last stable offset did not move."""
+        """Return True if a fetch of the partition kept waiting after the event: the last stable offset did not move."""
         moved_us = event.latest_us or event.time_us
         return any(
             key in asked.active and (asked.fetch.completed_us or 0) > moved_us + _ORDER_SLACK_US
@@ -392,9 +397,9 @@ class FetchSession:
         )
 
     def _fence(self, key: Key, event: SessionEvent) -> None:
-        """Mark waiting fetches that name an older epoch: the leader leads the partition in a newer one.
+        """Mark waiting fetches that name an older epoch than the one the leader now leads.
 
-        The new epoch itself has no fetch checked (``Partition.makeLeader``). The next append or high watermark move
+        The new epoch itself does not check any fetch (``Partition.makeLeader``). The next append or high watermark move
         does (``DelayedFetch.tryComplete`` case E; KIP-320, since 2.1).
         """
         if not self._names_epochs or not self.rules.fences_leader_epochs:
@@ -407,9 +412,10 @@ class FetchSession:
                 asked.fenced = key, event.time_us
 
     def _check_fenced(self, key: Key, event: SessionEvent) -> None:
-        """End the fenced fetches that contain the partition (``DelayedFetch.tryComplete`` case E; KIP-320, since 2.1).
+        """End waiting fetches of the partition that name an older epoch (``DelayedFetch.tryComplete`` case E; KIP-320,
+        2.1).
 
-        Any partition of a fetch can trigger the check, and the check looks at all of them.
+        Any partition of a fetch can trigger the check, which looks at all its partitions.
         """
         latest_us = event.latest_us
         for asked in self._asked:
@@ -426,7 +432,7 @@ class FetchSession:
             self._begin_segment(key, first, event)
 
     def _begin_segment(self, key: Key, first: int, event: SessionEvent) -> None:
-        """End fetches below a new segment with the relevant end offset (``DelayedFetch.tryComplete`` case F)."""
+        """End waiting fetches below offset `first`, where a segment begins (``DelayedFetch.tryComplete`` case F)."""
         self._segments[key] = max(first, self._segments.get(key, 0))
         position = self._positions.get(key)
         if position is None:
@@ -445,9 +451,9 @@ class FetchSession:
                 asked.ends.append((event.time_us, event.latest_us or event.time_us, key, cause))
 
     def _choose_end_cause(self) -> str:
-        """Return how the end of a leadership completes fetches: ``DelayedFetch.tryComplete`` case E or case A.
+        """Return the error that fetches get when the leadership ends: ``DelayedFetch.tryComplete`` case E or A.
 
-        A request's epoch is compared first, so a fetch that names one is fenced (KIP-320, since 2.1).
+        The epoch in a request is compared first, so a fetch that names one is fenced (KIP-320, since 2.1).
         """
         return o.FENCED_EPOCH if self._names_epochs and self.rules.fences_leader_epochs else o.LEADERSHIP_LOST
 

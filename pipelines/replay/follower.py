@@ -30,7 +30,7 @@ STOPPED = "stopped"
 
 @dataclass
 class Action:
-    """A truncation as the lines show it: the decision, what the log did, and the effect on the high watermark."""
+    """A truncation in a replica's log: decision, offset truncated to, and high watermark before."""
 
     started_us: int  #: time of its first line
     decided_offset: int | None = None  #: offset that the fetcher's line names
@@ -52,7 +52,7 @@ class Action:
 
 
 class Contact(NamedTuple):
-    """A follower's fetch, or question about an epoch, in its leader's log."""
+    """A follower's fetch, or its question for the end of an epoch, in its leader's log."""
 
     time_us: int  #: on the leader's clock; orders the contacts of one epoch, nothing else
     question: bool  #: OffsetForLeaderEpoch; else a fetch
@@ -65,7 +65,7 @@ class Contact(NamedTuple):
 
 @dataclass
 class ReplicaTenure:
-    """A replica in one leader epoch."""
+    """A replica's time in one leader epoch."""
 
     broker_id: int  #: the broker
     role: str  #: follower, leader or idle
@@ -92,7 +92,7 @@ class ReplicaTenure:
 
 
 def tenures(events: Iterable[ReplicaEvent]) -> list[ReplicaTenure]:
-    """Return the tenures of a replica on one broker, in time order.
+    """Return the leader epochs of a replica on one broker, in time order.
 
     Args:
         events: events of one broker and one partition, ordered by time and `schemas.replicas.RANK`.
@@ -107,10 +107,10 @@ def tenures(events: Iterable[ReplicaEvent]) -> list[ReplicaTenure]:
 
 
 class _TenureFold:
-    """The state machine: the current tenure, and what is known of the log between lines.
+    """Builds `ReplicaTenure` objects from events in time order.
 
     Args:
-        begun: epochs that the replica's own lines show it took up. Other epochs come from the controller's requests.
+        begun: epochs that the replica's own lines show. Other epochs come from the controller's requests.
     """
 
     def __init__(self, begun: Collection[int | None]) -> None:
@@ -165,7 +165,7 @@ class _TenureFold:
             self._high_watermark = (event.time_us, event.high_watermark)
 
     def _take_traced(self, event: ReplicaEvent) -> None:
-        """Apply what TRACE lines showed between the previous line and this one."""
+        """Apply log end and high watermark from TRACE lines between the previous event and this one."""
         at, value = event.traced_end_offset_us, event.traced_end_offset
         if at is not None and value is not None and at >= self._life_us and (self._end is None or at >= self._end[0]):
             self._end = (at, value)
@@ -200,7 +200,7 @@ class _TenureFold:
         return tenure
 
     def _start_leading(self, event: ReplicaEvent) -> None:
-        """Open a leader's tenure, or add the offset if a request opened the tenure already."""
+        """Begin a leader epoch. If a request began it already, add the start offset."""
         current = self._current
         if current is not None and current.role == LEADING and current.leader_epoch == event.leader_epoch:
             if event.offset is not None:
@@ -229,7 +229,7 @@ class _TenureFold:
                 current.leader = event.leader
 
     def _lower_high_watermark(self, event: ReplicaEvent) -> None:
-        """Record a lower high watermark: part of a truncation to that offset, or from a new leader that lagged."""
+        """Record a decrease of the high watermark: by a truncation to that offset, or from a new leader that lagged."""
         current, after = self._current, event.high_watermark
         if current is None or after is None:
             return
@@ -241,9 +241,9 @@ class _TenureFold:
             current.high_watermark_after = after
 
     def _add_contact(self, event: ReplicaEvent) -> None:
-        """Add a follower's fetch or question to this leader's tenure of the request's epoch.
+        """Add a follower's fetch or epoch question to the leader epoch that it names.
 
-        Requests of old versions name no epoch: they go to the tenure that leads.
+        Requests of old versions name no epoch. They are added to the latest epoch of this leader.
         """
         epoch = event.leader_epoch if event.kind == r.FETCHED else None
         for tenure in reversed(self.tenures):
@@ -300,7 +300,7 @@ class _TenureFold:
 
 
 def _is_another(action: Action, event: ReplicaEvent) -> bool:
-    """Return True if the line belongs to another truncation than the lines before it."""
+    """Return True if the line belongs to a different truncation than `action`."""
     done = action.logged_offset is not None
     match event.kind:
         case r.TRUNCATED | r.NO_EFFECT:
@@ -314,7 +314,7 @@ def _is_another(action: Action, event: ReplicaEvent) -> bool:
 
 
 def by_broker(events: Iterable[ReplicaEvent]) -> Iterator[tuple[int, list[ReplicaEvent]]]:
-    """Yield the events of a partition by broker, each list in the order of the broker's clock."""
+    """Yield (broker id, events) of a partition, events in the order of the broker's clock."""
     brokers: dict[int, list[ReplicaEvent]] = {}
     for event in events:
         brokers.setdefault(event.broker_id, []).append(event)
@@ -323,6 +323,6 @@ def by_broker(events: Iterable[ReplicaEvent]) -> Iterator[tuple[int, list[Replic
 
 
 def event_order(event: ReplicaEvent) -> tuple[object, ...]:
-    """Return a sort key that orders a broker's events totally, in any order of files."""
+    """Return a total sort key of a broker's events: independent of the order of files."""
     rest = tuple((value is None, "" if value is None else value) for value in event[3:])
     return (event.time_us, r.RANK[event.kind], rest)

@@ -35,7 +35,7 @@ _KEPT: Final = 64
 
 
 class ToldHighWatermark(NamedTuple):
-    """A high watermark that a leader answered a follower, or that a follower showed a consumer."""
+    """A high watermark that a leader sent to a follower, or that a follower sent to a consumer."""
 
     high_watermark: Long
     leader_id: Int | None  #: the answering leader; None for a high watermark shown by a follower
@@ -63,9 +63,10 @@ Apart = Mapping[tuple[str, int, int], Mapping[int, tuple[int, int]]]
 
 
 def apart_by_partition(batches: Batches) -> Batches:
-    """Yield one row per partition, leader and window.
+    """Yield bounds of the clock offset per partition, leader and time window.
 
-    For ``mapInArrow`` over `KEY_TYPES` and `TOLD_TYPES` in `ORDER`.
+    Args:
+        batches: columns `KEY_TYPES` and `TOLD_TYPES`, sorted by `ORDER`. Signature of ``mapInArrow``.
     """
     tables = Tables(SHAPES)
     for (cluster_id, _, _, broker_id), rows in groups(batches, len(KEY_TYPES), each(ToldHighWatermark._make)):
@@ -76,7 +77,7 @@ def apart_by_partition(batches: Batches) -> Batches:
 
 
 class _Least:
-    """The least of many differences, ignoring lines that were stamped late."""
+    """The minimum of many clock differences. Outliers of lines with a late timestamp are ignored."""
 
     def __init__(self) -> None:
         self._least: list[int] = []
@@ -94,7 +95,7 @@ class _Least:
 
 
 def _derive_bounds(rows: Iterable[ToldHighWatermark]) -> Iterator[tuple[int, int, int | None, int | None]]:
-    """Yield (leader, window, lowest, highest) of the clock offsets that a partition gives, microseconds."""
+    """Yield (leader, window start, lowest, highest) bounds of follower minus leader clock for a partition, us."""
     sides: dict[tuple[int, int], tuple[_Least, _Least]] = defaultdict(lambda: (_Least(), _Least()))
     older_us: int | None = None
     leader_id: int | None = None
@@ -124,9 +125,9 @@ def _derive_bounds(rows: Iterable[ToldHighWatermark]) -> Iterator[tuple[int, int
 
 
 def apart_of(rows: Iterable[Mapping[str, Any]]) -> Apart:
-    """Return the bounds of each leader and follower over all partitions, from rows of `APART`.
+    """Return the clock offset bounds of each (cluster, leader, follower) and window, over all partitions.
 
-    If lines that were stamped late make the bounds contradict each other, both values are taken as possible.
+    If lines with a late timestamp make the bounds contradict, both values are taken as possible.
     """
     sides: dict[tuple[str, int, int], dict[int, tuple[list[int], list[int]]]] = defaultdict(dict)
     for row in rows:
@@ -144,7 +145,12 @@ def apart_of(rows: Iterable[Mapping[str, Any]]) -> Apart:
 
 
 def apart_at(apart: Apart, pair: tuple[str, int, int], leader_us: int) -> tuple[int, int] | None:
-    """Return the bounds at a time of the leader's clock, from its window or the nearest one. None if unknown."""
+    """Return (lowest, highest) clock offset, us, in the window of `leader_us` or the nearest one. None if unknown.
+
+    Args:
+        pair: cluster, leader id, follower id.
+        leader_us: time on the leader's clock.
+    """
     windows = apart.get(pair)
     if not windows:
         return None

@@ -53,18 +53,19 @@ Turns = Mapping[int, Iterable[tuple[int, str]]]
 def _make_rows(
     rows: pa.RecordBatch, kind: pa.Array | str | None, *names: str, time: str = "time", **values: pa.Array
 ) -> pa.RecordBatch:
-    """Make rows of a kind.
+    """Return event rows of one kind.
 
     Args:
         names: columns copied unchanged, in addition to key and broker.
-        time: column of their timestamps.
+        time: column with the timestamps.
+        values: further columns.
     """
     given = {name: rows.column(name) for name in (*KEY, "broker_id", *names)}
     return shaped(_SCHEMA, len(rows), {**given, "time_us": micros(rows.column(time)), "kind": kind, **values})
 
 
 def leadership(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield rows of `silver.leader_and_isr`."""
+    """Convert rows of `silver.leader_and_isr` to replica events."""
     rows = rows.filter(is_in(rows.column("role"), list(ROLES)))
     kinds = look_up(ROLES, rows.column("role"), pa.string())
     names = ("leader", "leader_epoch", "high_watermark", "previous_leader_epoch")
@@ -72,12 +73,12 @@ def leadership(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def truncations(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield rows of `silver.truncations`."""
+    """Convert rows of `silver.truncations` to replica events."""
     yield _make_rows(rows, rows.column("source"), "offset", "high_watermark", "previous_end_offset", "reason")
 
 
 def watermarks(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield rows of `silver.high_watermarks`: high watermarks that logs were loaded with, and decreases."""
+    """Convert rows of `silver.high_watermarks` to replica events: values loaded at start, and decreases."""
     source = rows.column("source")
     loaded, back = rows.filter(is_in(source, ["loaded"])), rows.filter(is_in(source, ["non_monotonic"]))
     yield _make_rows(loaded, r.LOADED, "high_watermark", offset=loaded.column("log_end_offset"))
@@ -85,23 +86,23 @@ def watermarks(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def fetchers(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield rows of `silver.fetcher_events`."""
+    """Convert rows of `silver.fetcher_events` to replica events."""
     yield _make_rows(rows, rows.column("action"), "leader", "leader_epoch", "offset", "error", "fetcher_id")
 
 
 def shown_watermarks(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield rows of `silver.high_watermarks` of sources ``follower``, ``updated`` and ``set``, as TRACE lines."""
+    """Convert TRACE lines in `silver.high_watermarks` to events without a kind. `events_of` merges them into others."""
     follows = is_in(rows.column("source"), ["follower"])
     yield _make_rows(rows, None, "high_watermark", offset=when(follows, rows.column("log_end_offset")))
 
 
 def shown_ends(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield rows of `silver.appends`, as TRACE lines."""
+    """Convert rows of `silver.appends` (TRACE lines) to events without a kind. `events_of` merges them into others."""
     yield _make_rows(rows, None, offset=pc.add(rows.column("last_offset"), 1))
 
 
 def fetches(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield rows of `silver.replica_fetches`: the first successful ones, and all answered with a truncation."""
+    """Convert rows of `silver.replica_fetches`: first success per connection, and all answered with truncation."""
     diverging = rows.column("diverging_end_offset")
     taken = rows.filter(both(pc.equal(rows.column("response_error_code"), 0), pc.is_null(diverging)))
     first = select_first(taken, (*KEY, *_CONNECTION), ("arrival_time", "correlation_id", "fetch_offset"))
@@ -112,7 +113,7 @@ def fetches(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def answers(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield OffsetForLeaderEpoch rows of `silver.requests`: followers' questions about the end of an epoch."""
+    """Convert followers' OffsetForLeaderEpoch requests in `silver.requests` to replica events."""
     # Consumers ask too.
     asked = rows.filter(pc.match_substring_regex(rows.column("client_id"), FETCHER_CLIENT))
     each = explode(asked, "partitions", "p")
@@ -137,12 +138,12 @@ def answers(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def events_of(rows: Iterable[Row], threads: Mapping[tuple[int, str], int], turns: Turns) -> list[r.ReplicaEvent]:
-    """Return the events of a partition. A line in two overlapping files gives one event.
+    """Return the replica events of a partition. A line in two overlapping files gives one event.
 
     Args:
-        rows: in `ORDER`.
-        threads: fetcher threads by (leader, connection).
-        turns: starts and stops by broker, as (time, kind). Brokers with a replica of the partition get them.
+        rows: event rows, sorted by `ORDER`.
+        threads: fetcher thread id by (leader, connection).
+        turns: by broker, (time, kind) of its starts and stops. Brokers with a replica of the partition get them.
     """
     events = dict.fromkeys(_read_events(rows, threads))
     hosts = {event.broker_id for event in events if event.kind in ROLES.values()}
@@ -172,7 +173,11 @@ def _read_events(rows: Iterable[Row], threads: Mapping[tuple[int, str], int]) ->
 
 
 def _show(shown: dict[str, int], line: r.ReplicaEvent) -> None:
-    """Take in a TRACE line: of one instant the highest value counts."""
+    """Update the latest values from a TRACE line. Among lines of equal time the highest value counts.
+
+    Args:
+        shown: value and time of high watermark and log end, by name.
+    """
     for name, value in zip(_TRACED, (line.high_watermark, line.offset), strict=True):
         time = f"{name}_us"
         if value is not None and (line.time_us, value) > (shown.get(time, -1), shown.get(name, -1)):

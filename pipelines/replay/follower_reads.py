@@ -40,7 +40,7 @@ _TOLD: Final = arrow_schema(TOLD_ROW_TYPES)
 
 
 def racks(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the brokers that consumers with a rack fetch from, of ``silver.fetch_requests``."""
+    """Return the distinct (cluster, broker) that consumers with a rack fetch from, in ``silver.fetch_requests``."""
     rows = rows.filter(both(pc.is_valid(rows.column("rack_id")), pc.less(rows.column("replica_id"), 0)))
     rows = rows.filter(pc.is_valid(rows.column("broker_id")))
     brokers = pa.table({name: rows.column(name) for name in RACK_TYPES})
@@ -48,7 +48,7 @@ def racks(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def told_high_watermarks(rows: pa.RecordBatch) -> Batches:
-    """Yield the high watermarks that leaders answered followers, of `pipelines.replay.connections.ANSWERS`."""
+    """Convert leaders' answers to followers (`pipelines.replay.connections.ANSWERS`) to `ToldHighWatermark` rows."""
     same = ("cluster_id", "topic", "partition", "broker_id", "leader_id", "high_watermark")
     values = {name: rows.column(name) for name in same}
     instants = {"first_us": rows.column("completed_us"), "last_us": rows.column("next_us")}
@@ -57,12 +57,12 @@ def told_high_watermarks(rows: pa.RecordBatch) -> Batches:
 
 @dataclass(frozen=True)
 class Shown:
-    """A reader of high watermarks that brokers showed consumers. Sent to the tasks that read the rows.
+    """Reads the high watermarks that brokers sent to consumers. Sent to the Spark tasks that read the rows.
 
     Args:
-        serving: brokers that serve consumers with a rack.
-        bounds: fetches to read.
-        topic_names: by (cluster, topic id).
+        serving: (cluster, broker) that consumers with a rack fetch from.
+        bounds: by broker, the time from which fetches are read.
+        topic_names: topic name by (cluster, topic id).
     """
 
     serving: Collection[Broker]
@@ -70,7 +70,7 @@ class Shown:
     topic_names: Mapping[tuple[str, str], str]
 
     def __call__(self, rows: pa.RecordBatch) -> Batches:
-        """Yield the high watermarks in rows of ``silver.fetch_requests``."""
+        """Yield the high watermarks sent to consumers, from rows of ``silver.fetch_requests``."""
         brokers = zip(rows.column("cluster_id").to_pylist(), rows.column("broker_id").to_pylist(), strict=True)
         serves = pa.array([broker in self.serving for broker in brokers], pa.bool_())
         rows = rows.filter(both(serves, pc.less(rows.column("replica_id"), 0)))
@@ -93,7 +93,12 @@ class Shown:
 
 
 def replicated(apart: Apart, bounds: Bounds, rows: pa.RecordBatch) -> Batches:
-    """Yield answers to followers as events on the follower's clock. Pairs without a known clock offset are left out."""
+    """Convert leaders' answers to events on the follower's clock. Pairs with unknown clock offset are dropped.
+
+    Args:
+        apart: clock offset bounds by (cluster, leader, follower).
+        bounds: by broker, the time from which events are wanted.
+    """
     pairs = zip(*[rows.column(name).to_pylist() for name in ("cluster_id", "leader_id", "broker_id")], strict=True)
     instants = rows.column("completed_us").to_pylist()
     bounded = [apart_at(apart, pair, leader_us) for pair, leader_us in zip(pairs, instants, strict=True)]

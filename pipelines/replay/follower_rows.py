@@ -28,7 +28,7 @@ NEW_EPOCH = "new_epoch"
 
 
 class Prediction(NamedTuple):
-    """The truncation that the rules require of a follower that begins to follow, or is refused."""
+    """The truncation that Kafka's rules require of a follower that starts to follow or got OFFSET_OUT_OF_RANGE."""
 
     rule: str  #: see the column
     #: offsets it truncates to, step by step; its log end offset if it keeps its log; empty if unknown
@@ -41,7 +41,7 @@ class Prediction(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Class of a row, and an addition to its reason."""
+    """Class of a truncation row in gold, and an addition to its reason."""
 
     name: str
     reason: str | None = None
@@ -56,12 +56,13 @@ def row(
     rules: Rules,
     end_offset: int | None,
 ) -> dict[str, Any]:
-    """Return the columns of ``gold.replica_truncations`` except the replica's own; times as ``_us`` integers.
+    """Return a row of ``gold.replica_truncations`` without cluster, topic, partition and broker. Times are us integers.
 
     Args:
+        trigger: what began the truncation, for example a new epoch.
         action: the truncation as logged. None if no line shows one.
-        predicted: offset that the rules let it truncate to. None if unknown.
-        end_offset: the follower's log end offset before. None if unknown.
+        predicted: offset that the rules let the follower truncate to. None if unknown.
+        end_offset: the follower's log end offset before the truncation. None if unknown.
     """
     judged = verdict(tenure, prediction, trigger, action, predicted, end_offset)
     logged = action.offset if action is not None else None
@@ -105,7 +106,7 @@ def verdict(
     predicted: int | None,
     end_offset: int | None,
 ) -> Verdict:
-    """Return the class of a prediction, compared with the logged truncation."""
+    """Classify a predicted truncation against the logged one. Arguments as in `row`."""
     logged = action.offset if action is not None else None
     if predicted is None:
         if prediction.rule != NONE or trigger != NEW_EPOCH:
@@ -128,7 +129,7 @@ def verdict(
 
 
 def _classify_unlogged(tenure: ReplicaTenure, prediction: Prediction, end_offset: int | None) -> Verdict:
-    """Classify a due truncation that no line shows: it did not happen, or the tenure ended too early."""
+    """Classify a required truncation that no line shows: it did not happen, or the leader epoch ended before it."""
     if tenure.added_us is None:
         return Verdict(UNOBSERVABLE, "not_added")
     if tenure.ended is not None:

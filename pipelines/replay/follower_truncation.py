@@ -56,7 +56,10 @@ RulesOf = Callable[[int, int], Rules]
 
 
 def effective_rules(rules: Rules, protocol: str | None) -> Rules:
-    """Return the rules for truncation under an inter-broker protocol older than the code.
+    """Return the truncation rules of a broker whose inter-broker protocol is older than its code.
+
+    Args:
+        protocol: inter.broker.protocol.version. None if unknown: `rules` are returned unchanged.
 
     Source: ``ApiVersion.isTruncationOnFetchSupported``, ``isOffsetForLeaderEpochSupported`` (2.7-IV1, 0.11.0-IV2).
     """
@@ -69,11 +72,11 @@ def effective_rules(rules: Rules, protocol: str | None) -> Rules:
 
 
 def truncation_rows(replicas: dict[int, list[ReplicaTenure]], rules_of: RulesOf) -> Iterator[dict[str, Any]]:
-    """Yield the rows of ``gold.replica_truncations`` without cluster and partition; times are ``_us`` integers.
+    """Yield the rows of ``gold.replica_truncations`` without cluster and partition. Times are us integers.
 
     Args:
-        replicas: tenures of the partition by broker, from `pipelines.replay.follower.tenures`.
-        rules_of: rules of a broker at a time (`effective_rules`).
+        replicas: by broker, the leader epochs of its replica (`pipelines.replay.follower.tenures`).
+        rules_of: returns the rules of a broker at a time (`effective_rules`).
     """
     replay = _Replay(replicas, rules_of)
     rows: dict[int, list[dict[str, Any]]] = {broker: [] for broker in replicas}
@@ -85,7 +88,7 @@ def truncation_rows(replicas: dict[int, list[ReplicaTenure]], rules_of: RulesOf)
 
 
 class _Replay:
-    """Epochs of all replicas of a partition, as tenures go by."""
+    """Replays a partition's leader epochs and keeps the epoch history of each replica's log."""
 
     def __init__(self, replicas: dict[int, list[ReplicaTenure]], rules_of: RulesOf) -> None:
         self._replicas = replicas
@@ -114,9 +117,9 @@ class _Replay:
             contacts.sort(key=lambda contact: contact.time_us)
 
     def in_order(self) -> list[ReplicaTenure]:
-        """Return the tenures by epoch, the leader's first.
+        """Return the replicas' leader epochs in order, the leader before its followers.
 
-        Tenures of one broker keep their order, also those without an epoch.
+        Items of one broker keep their order, also those without an epoch number.
         """
         placed = []
         for broker, lived in self._replicas.items():
@@ -160,7 +163,10 @@ class _Replay:
         return before if unwritten else history
 
     def _end_tenure(self, tenure: ReplicaTenure, history: EpochHistory, prediction: Prediction) -> EpochHistory:
-        """Return the follower's epochs at the end of the tenure, before the next tenure's log end offset cuts them."""
+        """Return the epochs in the follower's log when `tenure` (its time in one leader epoch) ends.
+
+        The next log end offset has not truncated them yet.
+        """
         moved = any(action.effective for action in tenure.actions)
         if tenure.next_end_offset is not None and tenure.end_offset is not None:
             moved = moved or tenure.next_end_offset != tenure.end_offset
@@ -196,7 +202,9 @@ class _Replay:
         )
 
     def _is_continued(self, tenure: ReplicaTenure, rules: Rules) -> bool:
-        """Return True if the fetcher of the previous tenure continues. That tenure followed in the same incarnation."""
+        """Return True if the fetcher of the previous leader epoch keeps running. The same process followed in that
+        epoch.
+        """
         before = tenure.previous
         if before is None or before.role != FOLLOWING or before.leader is None or before.leader_epoch is None:
             return False
@@ -207,7 +215,12 @@ class _Replay:
     def _predict_dialogue(
         self, tenure: ReplicaTenure, history: EpochHistory, rules: Rules, rule: str, end_offset: int | None
     ) -> Prediction:
-        """Predict the exchange: ask or fetch until the follower's log is a prefix of its leader's."""
+        """Predict all truncations until the follower's log is a prefix of its leader's: it asks or fetches repeatedly.
+
+        Args:
+            rule: how the version truncates: by OffsetForLeaderEpoch, or on fetch.
+            end_offset: the follower's log end offset. None if unknown.
+        """
         contacts = self._contacts.get((tenure.broker_id, tenure.leader_epoch), [])
         first: Reply | None = None
         offsets: list[int] = []
@@ -257,8 +270,12 @@ class _Replay:
     ) -> Reply:
         """Return the leader's answer: from its request log, else derived from its epochs.
 
-        A contact matches if it has the same offset (fetch) or epoch (question). Within one leader epoch, which can have
-        several tenures, the answer to the same question is always the same.
+        A logged request matches if its offset (fetch) or epoch (OffsetForLeaderEpoch) is equal. Within one leader epoch
+        the answer to the same question never changes.
+
+        Args:
+            at: the follower's log end offset.
+            contacts: the follower's logged requests in this leader epoch.
         """
         asked = history.entries[-1][0] if history.entries else None
         for contact in contacts:
@@ -273,7 +290,9 @@ class _Replay:
         return derived_reply(rules, self._get_leader_history(tenure), asked, at if rule == ON_FETCH else None)
 
     def _read_reply(self, tenure: ReplicaTenure, rules: Rules, contact: Contact) -> EpochEnd:
-        """Return a logged answer. Its epoch is derived if possible, else assumed to be the requested one."""
+        """Return the (epoch, end offset) of a logged answer. The epoch is derived if possible, else the requested
+        epoch.
+        """
         epoch, offset = contact.epoch, contact.offset
         assert epoch is not None  # `_find_reply` takes no contact without
         try:
@@ -287,7 +306,9 @@ class _Replay:
         return EpochEnd(epoch, UNDEFINED_OFFSET if offset is None else offset)
 
     def _find_next_offset(self, tenure: ReplicaTenure) -> int | None:
-        """Return the offset of the first fetch that the leader accepted. None if the epoch has several tenures."""
+        """Return the offset of the first accepted fetch in a leader epoch. None if the replica followed in it more than
+        once.
+        """
         if self._tenures[tenure.broker_id, tenure.leader_epoch] > 1:
             return None
         taken = self._contacts.get((tenure.broker_id, tenure.leader_epoch), [])
@@ -300,7 +321,7 @@ class _Replay:
 
 
 def _make_follower_rows(tenure: ReplicaTenure, prediction: Prediction, rules: Rules) -> Iterator[dict[str, Any]]:
-    """Yield the row of a new epoch, and one row for each further truncation in it."""
+    """Yield one row for the start of a leader epoch, and one row for each further truncation in it."""
     actions = list(tenure.actions)
     opening = actions.pop(0) if actions and actions[0].refused_offset is None else None
     end_offset = tenure.end_offset
@@ -344,7 +365,7 @@ def _make_reset_row(tenure: ReplicaTenure, action: Action, rules: Rules) -> dict
 
 
 def _make_other_rows(tenure: ReplicaTenure, rules: Rules) -> Iterator[dict[str, Any]]:
-    """Yield rows for truncations of a replica that does not follow: recovery of its log, or lines that came late."""
+    """Yield rows for truncations of a replica that does not follow: log recovery, or lines with a late timestamp."""
     for action in tenure.actions:
         recovers = action.reason == "corruption"
         trigger, rule = ("recovery", RECOVERY) if recovers else ("unprompted", NONE)

@@ -53,7 +53,7 @@ def fetcher_id(topic: str, partition: int, fetchers: int) -> int:
 
 @dataclass
 class Stay:
-    """A partition in a fetcher."""
+    """The time of a partition in a fetcher thread."""
 
     added_us: int  #: when it was added
     #: leader, leader_epoch, initial_offset: from the manager's line
@@ -76,7 +76,7 @@ class Stay:
 
 
 def stays(events: Iterable[ReplicaEvent]) -> list[Stay]:
-    """Return the stays of a partition in the fetchers of one broker, in time order.
+    """Return the times that a partition was in a fetcher of one broker, in time order.
 
     Args:
         events: events of one broker and one partition, ordered by time and `schemas.replicas.RANK`.
@@ -114,7 +114,12 @@ def stays(events: Iterable[ReplicaEvent]) -> list[Stay]:
 
 
 def _observe_leadership(event: ReplicaEvent, last: Stay | None, epoch: int | None) -> int | None:
-    """Return the replica's leader epoch from now on. If it leads, end its last stay, without idle time."""
+    """Return the replica's leader epoch after the event. A replica that becomes leader leaves its fetcher.
+
+    Args:
+        last: the partition's last time in a fetcher. None before the first.
+        epoch: leader epoch before the event.
+    """
     if event.leader_epoch is None:
         return epoch
     leads = event.kind == r.LEADER or (event.kind == r.STATE and event.leader == event.broker_id)
@@ -134,7 +139,7 @@ def _leave(stay: Stay, event: ReplicaEvent, epoch: int | None) -> None:
 
 
 def _follow(last: Stay, added: Stay) -> None:
-    """End the stay before a new one. A stay without a line for its end was moved."""
+    """End the partition's time in a fetcher when it is added to the next one. Without a removal line it was moved."""
     moved = (last.leader, last.leader_epoch) != (added.leader, added.leader_epoch)
     if last.open:
         last.ended_us = added.added_us
@@ -157,11 +162,12 @@ def _count(stay: Stay, event: ReplicaEvent) -> None:
 def fetcher_rows(
     broker_id: int, timeline: list[Stay], topic: str, partition: int, fetchers: History, threads: dict[int, int]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of ``gold.fetcher_timeline`` without cluster; times are ``_us`` integers.
+    """Yield the rows of ``gold.fetcher_timeline`` without cluster. Times are us integers.
 
     Args:
+        timeline: the times that the partition was in a fetcher, in order.
         fetchers: history of the broker's ``num.replica.fetchers``.
-        threads: by leader epoch, the thread that the leader's request log names.
+        threads: by leader epoch, the thread in the leader's request log.
     """
     for sequence, stay in enumerate(timeline):
         idle_us = None
@@ -191,7 +197,7 @@ def fetcher_rows(
 
 
 def _get_value(history: History, time_us: int) -> int | None:
-    """Return the value of a setting at a time. Before the log begins, its first value applies."""
+    """Return the value of a numeric setting at a time. Before the first entry, the first value applies."""
     values = [(since_us, int(value)) for since_us, value in history if value.strip().isdigit() and int(value) > 0]
     if not values:
         return None
@@ -204,7 +210,7 @@ _TURNS = {STARTING: r.STARTING, SHUT_DOWN: r.STOPPED}
 
 
 def follower_worker(premises: Premises) -> Callable[[Batches], Batches]:
-    """Make a function for ``mapInArrow`` over rows (`pipelines.replay.follower_events`) sorted by partition."""
+    """Return a ``mapInArrow`` function that makes follower rows of gold from events sorted by partition."""
     contexts, threads = premises.contexts, premises.threads
     turns: dict[str, dict[int, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
     for life in premises.lives:
@@ -257,7 +263,11 @@ def _rename_times(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _map_threads(brokers: Mapping[int, list[r.ReplicaEvent]]) -> dict[int, dict[int, int]]:
-    """Return the fetcher thread that the leader's request log names, by follower and leader epoch."""
+    """Return by follower and leader epoch the fetcher thread in the leader's request log.
+
+    Args:
+        brokers: events of a partition by broker.
+    """
     threads: dict[int, dict[int, int]] = {}
     for of_broker in brokers.values():
         for event in of_broker:

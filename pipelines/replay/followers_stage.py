@@ -31,7 +31,7 @@ _OURS = pc.field("broker_id").is_valid() & (pc.field("topic") != METADATA_TOPIC)
 
 
 def follower_fold(lake: Lake, premises: Premises) -> Fold:
-    """Return the fold for `pipelines.replay.follower_worker.SPECS`. Without readings if the lake has no leaderships."""
+    """Return the stage that makes `pipelines.replay.follower_worker.SPECS`. It reads nothing without leaderships."""
     readings = _list_readings(premises.contexts) if lake.has_rows(silver.LEADER_AND_ISR) else []
     readings = [skip_future_logs(reading, premises.future_logs) for reading in readings]
     return Fold(
@@ -96,7 +96,9 @@ def _select_sources(*sources: str) -> pc.Expression:
 
 
 def _select_old_brokers(contexts: Contexts) -> pc.Expression | None:
-    """Select brokers up to 2.5, for which TRACE lines are read: their own lines show neither offset."""
+    """Return a row filter for brokers up to 2.5, whose TRACE lines are needed: no other line shows offsets. None if
+    none.
+    """
     logged = {node: rule_of(text, lambda rules: rules.logs_follower_starts) for node, text in contexts.versions.items()}
     old = [node for node, starts in logged.items() if starts is False]
     parts = [(pc.field("cluster_id") == cluster) & (pc.field("broker_id") == broker) for cluster, broker in sorted(old)]

@@ -37,10 +37,10 @@ _NO_REPLICAS: frozenset[int] = frozenset()
 
 
 class IsrWatch:
-    """The ISR of a partition on one broker, from the first event to `finish`.
+    """Replay of the ISR of a partition on one broker, from the first event to `finish`.
 
     Args:
-        context: broker, version, replica.lag.time.max.ms and min.insync.replicas, as for the kernel.
+        context: broker, version, replica.lag.time.max.ms and min.insync.replicas.
         evidence: facts of the broker's whole log.
     """
 
@@ -65,7 +65,7 @@ class IsrWatch:
         self._done: list[IsrOutcome] = []
 
     def observe(self, event: Event) -> Iterable[IsrOutcome]:
-        """Fold one event; give the changes that are settled. Events of other kinds than these handlers' are ignored."""
+        """Apply one event and return the ISR changes that are decided. Events of other kinds are ignored."""
         handler = _HANDLERS.get(event.kind)
         if handler is None or event == self._last:  # the same line in two overlapping files
             return ()
@@ -84,13 +84,13 @@ class IsrWatch:
         return ()
 
     def finish(self) -> Iterable[IsrOutcome]:
-        """End the log and return the remaining changes."""
+        """End the replay and return the remaining ISR changes."""
         self._end_leadership(o.LOG_ENDS)
         given, self._done = self._done, []
         return given
 
     def extend_chains(self, ends_us: Mapping[str, int]) -> None:
-        """Extend chains of fetches to later ends: when the last fetch of each chain arrived, microseconds."""
+        """Set a later end for the fetches of each connection: arrival of its last fetch, us, by connection."""
         self._rules.extend_chains(ends_us)
 
     # State that the leader received, and changes that it proposed.
@@ -121,7 +121,7 @@ class IsrWatch:
         self._due_us = 0
 
     def _take_first_isr(self, event: Event) -> None:
-        """Take the ISR that a line starts from, if no earlier line showed the ISR."""
+        """Set the ISR from a line that shows the ISR before a change, if no earlier line showed the ISR."""
         if self._leads is not False and event.isr is not None and self._rules.isr is None:
             self._rules.isr = frozenset(event.isr)
             self._due_us = 0
@@ -178,7 +178,7 @@ class IsrWatch:
         self._due_us = 0
 
     def _commit(self, event: Event) -> None:
-        """Replace the ISR by the event's, and record who changed it."""
+        """Replace the committed ISR by the event's, and record who changed it."""
         after = frozenset(event.isr or ())
         before = self._rules.isr
         for replica_id, outcome in list(self._in_flight.items()):
@@ -220,7 +220,7 @@ class IsrWatch:
             self._await_fetch(outcome)
 
     def _await_fetch(self, outcome: IsrOutcome) -> None:
-        """Judge an expansion now, or when the fetch that caused it has been handled."""
+        """Judge an expansion when the fetch that caused it has been handled: immediately, or after a later line."""
         replica_id = outcome.replica_id
         if replica_id in self._settling:
             self._judge_expansion(self._settling[replica_id])
@@ -265,7 +265,7 @@ class IsrWatch:
     # The evaluation.
 
     def _look(self, now_us: int) -> None:
-        """Find the members of the ISR that are out of sync now, and when to check again."""
+        """Find ISR members that are out of sync at `now_us`, and set the time of the next check."""
         due_us = NEVER_US
         for replica_id in self._rules.isr or _NO_REPLICAS:
             if replica_id == self._context.broker_id or replica_id in self._overdue or replica_id in self._in_flight:
@@ -281,7 +281,7 @@ class IsrWatch:
         self._due_us = due_us
 
     def _settle(self, event: Event) -> None:
-        """Judge expansions whose fetch has been seen, or will not be seen any more."""
+        """Judge expansions whose fetch has been seen, or can no longer be seen."""
         for replica_id, outcome in list(self._settling.items()):
             seen_us = outcome.observed_us or 0
             if event.kind == e.FETCH and event.replica_id == replica_id:
@@ -311,7 +311,7 @@ class IsrWatch:
             self._done.append(outcome)
 
     def _close_change(self, replica_id: int, time_us: int) -> None:
-        """Close a change under way: it is committed, refused or dropped."""
+        """End a change in progress: committed, refused or dropped."""
         outcome = self._in_flight.pop(replica_id)
         self._judge.landed(outcome.proposed_us or time_us, time_us)
         if replica_id in self._settling:
@@ -323,7 +323,13 @@ class IsrWatch:
     def _note_missed(
         self, change: str, replica_id: int, lowest_us: int, certain_us: int, until_us: int, reason: str | None
     ) -> None:
-        """Record a change that the rule expected until `until_us` and no line shows, if it was due long enough."""
+        """Record an ISR change that the rule required and no line shows, if the leader had time to make it.
+
+        Args:
+            lowest_us, certain_us: when the change was possibly, and certainly, required.
+            until_us: when it was no longer required.
+            reason: why it can no longer be seen. None if unknown.
+        """
         before = tuple(self._rules.isr or ())
         leaves = change == o.SHRINK
         after = tuple(set(before) - {replica_id}) if leaves else (*before, replica_id)
@@ -334,7 +340,7 @@ class IsrWatch:
             self._done.append(outcome)
 
     def _drop_expectations(self, reason: str) -> None:
-        """Drop all expected changes at a new epoch or the end of the leadership: they cannot happen any more."""
+        """Drop all expected ISR changes at a new epoch or the end of the leadership."""
         for outcome in list(self._settling.values()):
             self._judge_expansion(outcome)
         for replica_id, outcome in list(self._in_flight.items()):
@@ -364,7 +370,7 @@ class IsrWatch:
 
 
 def _note_logged(outcome: IsrOutcome, event: Event) -> None:
-    """Copy the replica's state from the leader's line."""
+    """Copy the replica's offset, time and leader offset from the leader's line to `outcome`."""
     outcome.end_offset_logged = event.offset
     outcome.caught_up_logged_us = event.completed_us
     outcome.leader_end_offset_logged = event.required_offset

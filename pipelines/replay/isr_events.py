@@ -40,7 +40,7 @@ def events_of(change: Mapping[str, Any], time_us: int, tier_max: str) -> Iterato
 
     Args:
         change: a row of ``silver.isr_changes``.
-        tier_max: evidence above this tier is left out.
+        tier_max: highest log detail to use (T0 to T3). Lines of a higher tier are ignored.
     """
     kind = (_KINDS_T2 if tier_max in ("T2", "T3") else _KINDS).get(change["change"])
     if kind is None or (kind == ISR_REFUSED and _MOVED_ON.search(change["detail"] or "")):

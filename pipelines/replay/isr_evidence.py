@@ -21,7 +21,7 @@ Span = tuple[int, int]
 
 
 class Gap(NamedTuple):
-    """A span without a fetch on a follower's connection."""
+    """A pause in the fetches of a follower's connection."""
 
     #: since_us, handled_us: the last fetch before it was dequeued, and handled
     since_us: int
@@ -47,26 +47,23 @@ _ALWAYS: tuple[Span, ...] = ((0, NEVER_US),)
 
 
 def evaluation_period_us(version: Version, lag_time_max_us: int) -> int:
-    """Return how often a leader looks for replicas to drop, microseconds.
+    """Return the interval at which a leader checks for replicas to remove from the ISR, us.
 
-    The scheduled task "isr-expiration" of ``ReplicaManager.startup``: half of replica.lag.time.max.ms since 0.10.2, all
-    of it before.
+    The task "isr-expiration" of ``ReplicaManager.startup`` runs every half of replica.lag.time.max.ms since 0.10.2, and
+    every whole before.
     """
     return lag_time_max_us // 2 if version >= (0, 10, 2) else lag_time_max_us
 
 
 def has_fetch_sessions(version: Version) -> bool:
-    """Return True if a follower's fetch can ask for partitions that its request does not list.
-
-    Since 1.1 (KIP-227, KAFKA-6254).
-    """
+    """Return True if fetches can omit partitions that did not change (fetch sessions: KIP-227, since 1.1)."""
     return version >= (1, 1, 0)
 
 
 def commits_isr_unseen(version: Version) -> bool:
-    """Return True if a committed ISR is logged at TRACE only, so that the line of the intent has to prove it.
+    """Return True if a committed ISR is only logged at TRACE, so that the proposal has to prove it.
 
-    Until 2.4 (KAFKA-8965 line of changes; ``Partition.updateIsr``).
+    Until 2.4 (KAFKA-8965; ``Partition.updateIsr``).
     """
     return version < (2, 4, 0)
 
@@ -89,7 +86,7 @@ class IsrEvidence:
     last_line_us: int = 0  #: the broker's last line before the seal of the replay that collected this; 0: none
 
     def freeze(self) -> bytes:
-        """Serialize this evidence for `thawed` in a later run."""
+        """Serialize this evidence. `thawed` restores it in a later run."""
         return FREEZER.freeze(self, ())
 
     @classmethod
@@ -100,20 +97,20 @@ class IsrEvidence:
         return evidence
 
     def logged(self, from_us: int, until_us: int) -> bool:
-        """Return True if the log shows followers' fetches over the whole span."""
+        """Return True if followers' fetches are logged during the whole time from `from_us` to `until_us`."""
         return any(since <= from_us and until_us <= until for since, until in self.fetches_logged)
 
     def silent_us(self, from_us: int, until_us: int) -> int:
-        """Return how much of a span the broker was silent, microseconds."""
+        """Return how many microseconds between two times the broker logged nothing."""
         first = bisect_right(self.silences, from_us, key=_get_end)
         last = bisect_left(self.silences, until_us, lo=first, key=_get_begin)
         return sum(min(until_us, until) - max(from_us, since) for since, until in self.silences[first:last])
 
     def last_fetch(self, connection: str, before_us: int, chain_end_us: int) -> Span:
-        """Return the (earliest, latest) time of the last fetch on a connection before `before_us`.
+        """Return (earliest, latest) time of the last fetch on a connection before `before_us`.
 
         Args:
-            chain_end_us: the last known fetch of the connection, microseconds.
+            chain_end_us: arrival of the last known fetch of the connection.
         """
         gap = self._find_gap(connection, before_us - FETCH_GAP_US, before_us)
         if gap is not None:
@@ -125,7 +122,11 @@ class IsrEvidence:
         return before_us - FETCH_GAP_US, before_us
 
     def next_fetch(self, connection: str, after_us: int, chain_end_us: int) -> int | None:
-        """Return the latest time of the first fetch on a connection after `after_us`. None if it fetches no more."""
+        """Return the latest time of the first fetch on a connection after `after_us`. None if it fetches no more.
+
+        Args:
+            chain_end_us: arrival of the last known fetch of the connection.
+        """
         gap = self._find_gap(connection, after_us, after_us)
         if gap is not None:
             return gap.until_us if gap.until_us < NEVER_US else None
@@ -134,7 +135,7 @@ class IsrEvidence:
         return after_us + FETCH_GAP_US
 
     def _find_gap(self, connection: str, until_after_us: int, since_us: int) -> Gap | None:
-        """Return the last gap that begins by `since_us`, if it ends after `until_after_us`. None otherwise."""
+        """Return the last pause that begins by `since_us`, if it ends after `until_after_us`. None otherwise."""
         gaps = self.gaps.get(connection)
         if not gaps:
             return None
@@ -142,7 +143,7 @@ class IsrEvidence:
         return gaps[at] if at >= 0 and gaps[at].until_us > until_after_us else None
 
     def standing_at(self, replica_id: int, time_us: int) -> str | None:
-        """Return the replica's state in the controller's last line before `time_us`, or shortly after it."""
+        """Return the replica's state (for example fenced) in the controller's last line up to `time_us`."""
         fencings = self.standing.get(replica_id, ())
         at = bisect_right(fencings, (time_us + _STANDING_EARLY_US, "~")) - 1
         return fencings[at][1] if at >= 0 else None
@@ -157,7 +158,7 @@ class IsrEvidence:
         return states.pop() if len(states) == 1 else None
 
     def barred_between(self, replica_id: int, from_us: int, until_us: int) -> bool:
-        """Return True if the replica certainly could not join at some time of the span."""
+        """Return True if the replica was certainly fenced or shutting down at some time between the two times."""
         fencings = self.standing.get(replica_id, ())
         for at, (since_us, state) in enumerate(fencings):
             ends_us = fencings[at + 1][0] if at + 1 < len(fencings) else until_us
@@ -189,13 +190,13 @@ def _get_end(span: Span) -> int:
 
 
 def continued(before: IsrEvidence, now: IsrEvidence, sealed_us: int, resumed_us: Mapping[str, int]) -> IsrEvidence:
-    """Merge the evidence of an earlier run with the evidence of the log since a seal.
+    """Merge the evidence of an earlier run with the evidence of the log since the checkpoint.
 
     Args:
-        before: evidence of the earlier run, which saw further than the seal.
-        now: evidence of the log from the seal on, with the last line and the last fetch of each connection before it.
-        sealed_us: the seal.
-        resumed_us: by connection, when the last fetch before the seal was dequeued.
+        before: evidence of the earlier run, which read beyond the checkpoint.
+        now: evidence of the log since the checkpoint, with the last line and each connection's last fetch before it.
+        sealed_us: time of the checkpoint.
+        resumed_us: by connection, when the last fetch before the checkpoint was dequeued.
     """
     forgotten_us = sealed_us - _REMEMBERED_US
     gaps = dict(now.gaps)

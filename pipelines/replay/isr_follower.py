@@ -28,11 +28,11 @@ _ORDER_SLACK_US = 50_000
 
 
 class LogEnd:
-    """The leader's log end, now and a short while ago.
+    """The leader's log end offset, now and a short time ago.
 
     Attributes:
-        offset: a lower bound of the log end offset: beyond the base of the last append. A batch is replicated whole, so
-            a follower that is at it or beyond is at the end.
+        offset: lower bound of the log end offset, beyond the base of the last append. A follower at it is at the log
+            end, because a batch is replicated whole.
     """
 
     def __init__(self, offset: int) -> None:
@@ -42,7 +42,7 @@ class LogEnd:
         self._proven_us = 0
 
     def append(self, base_offset: int | None, earliest_us: int) -> None:
-        """Append records. A `base_offset` of None means the current log end."""
+        """Record an append. `base_offset` None means that it starts at the current log end."""
         if base_offset is None:
             # A follower that was there before the append's line came has proven it already.
             base_offset = self._proven_from if self._proven_us >= earliest_us else self.offset
@@ -51,7 +51,7 @@ class LogEnd:
             self.offset = base_offset + 1
 
     def prove(self, offset: int, fetch: Event) -> tuple[int, int]:
-        """Extend the log end to a follower's fetch offset. Return when it was appended, (earliest, latest)."""
+        """Raise the log end to a follower's fetch offset. Return (earliest, latest) time of the append."""
         self._proven_from, self._proven_us = self.offset, fetch.time_us
         self.offset = offset
         lowest_us = fetch.previous_dequeued_us if fetch.previous_dequeued_us is not None else fetch.earliest_us
@@ -72,7 +72,7 @@ class LogEnd:
 
 @dataclass(slots=True)
 class Tracked:
-    """One follower during one leadership."""
+    """A leader's view of one follower during one leadership."""
 
     #: its log end offset; None before its first fetch of this leadership (the leader's lines say -1)
     end_offset: int | None = None
@@ -96,7 +96,13 @@ class Tracked:
     _caught_slot_us: int = 0
 
     def reset(self, time_us: int, in_sync: bool, newly_leader: bool, leader_end: int) -> None:
-        """Start a leader epoch."""
+        """Start a leader epoch.
+
+        Args:
+            in_sync: the replica is in the ISR.
+            newly_leader: the broker did not lead the epoch before.
+            leader_end: the leader's log end offset.
+        """
         self.caught_lowest_us = self.caught_highest_us = time_us if in_sync else 0
         self._caught_before_us, self._caught_slot_us = self.caught_lowest_us, self.caught_lowest_us
         self.fetched_us = self._fetched_earliest_us = 0 if newly_leader else self.caught_lowest_us
@@ -110,7 +116,12 @@ class Tracked:
             self.behind_us = self.behind_highest_us = None
 
     def fetched(self, event: Event, log: LogEnd, evidence: IsrEvidence, sessions: bool) -> bool:
-        """Apply a fetch. False if its line came late, after the line of a newer fetch."""
+        """Apply a follower's fetch. Return False if the line of a newer fetch came first.
+
+        Args:
+            log: the leader's log end.
+            sessions: the version has fetch sessions (KIP-227), which omit unchanged partitions.
+        """
         sequence = event.sequence or 0
         if event.chain == self.chain:
             if sequence <= self.sequence:
@@ -153,7 +164,7 @@ class Tracked:
         return -1 if end is None else end
 
     def passed_by(self, earliest_us: int, latest_us: int, log: LogEnd) -> None:
-        """Record that an append made the log grow beyond this follower, unless it was behind already."""
+        """Record that an append between two times put this follower behind the log end, unless it was behind before."""
         if self.behind_us is None and (self.end_offset is None or self.end_offset < log.offset):
             self.behind_us, self.behind_highest_us = earliest_us, latest_us
             if self.fetched_us >= earliest_us:
@@ -161,23 +172,23 @@ class Tracked:
                 self.caught_lowest_us = self._caught_before_us
 
     def near_since(self, horizon_us: int) -> bool:
-        """Return True if the follower can have been caught up at or after `horizon_us`."""
+        """Return True if the follower was possibly caught up at or after `horizon_us`."""
         if self.behind_us is None:
             return True
         last_us = max(self.behind_us, self.caught_highest_us or 0)
         return last_us > 0 and last_us >= horizon_us
 
     def doubt(self, seen_us: int) -> None:
-        """Ignore a fetch shortly before the leader's check at `seen_us`: the check may not have counted it."""
+        """Ignore a fetch shortly before the leader's ISR check at `seen_us`: the check may have missed the fetch."""
         if self.caught_lowest_us is not None and seen_us - self.caught_lowest_us <= _ORDER_SLACK_US:
             self.caught_lowest_us = self._caught_before_us
 
     def settle(self, evidence: IsrEvidence, sessions: bool, now_us: int | None = None) -> None:
-        """Count fetches that no request lists: at the log end, each one proves that the follower was caught up.
+        """Count fetches that a session does not list: at the log end, each one proves that the follower was caught up.
 
         Args:
             sessions: the leader's version has incremental fetch sessions.
-            now_us: until when they count for a follower at the log end. None for a follower that is behind.
+            now_us: count fetches until this time if the follower is at the log end. None for a follower that is behind.
         """
         until_us = self.behind_us if self.behind_us is not None else now_us
         if not sessions or until_us is None or self.chain is None or self.end_offset is None:

@@ -14,10 +14,10 @@ _FLIGHTS_KEPT = 16
 
 
 class IsrJudge:
-    """Reasons for delays of ISR changes of one leadership.
+    """Finds the reasons for delayed ISR changes of one leadership.
 
     Attributes:
-        refused_us: when a change was last refused; 0: never.
+        refused_us: when a change was last refused, us. 0 if never.
     """
 
     def __init__(self, evidence: IsrEvidence, period_us: int, asks_controller: bool) -> None:
@@ -28,11 +28,11 @@ class IsrJudge:
         self.refused_us = 0
 
     def landed(self, from_us: int, until_us: int) -> None:
-        """Record the span of a change under way, in which no other change was evaluated."""
+        """Record that an ISR change was in progress between two times. No other change was evaluated then."""
         self._flights.append((from_us, until_us))
 
     def explain(self, outcome: IsrOutcome) -> None:
-        """Give an observed change that is late its reason."""
+        """Set the reason of an observed change that is late."""
         if outcome.class_ != o.LATE or outcome.reason is not None:
             return
         lowest_us, seen_us = outcome.lowest_us or 0, outcome.observed_us or 0
@@ -48,15 +48,12 @@ class IsrJudge:
     def missed(
         self, outcome: IsrOutcome, certain_us: int, until_us: int, under_way: Iterable[IsrOutcome], reason: str | None
     ) -> bool:
-        """Judge a change that the rule asked for until an instant, and that was not seen.
+        """Return True if a change that was required but not observed should have happened: a periodic check was due.
 
         Args:
-            certain_us: from when on the rule certainly asked.
-            under_way: changes that are not settled.
-            reason: why it can be seen no more.
-
-        Returns:
-            Whether it ought to have been seen: the evaluation cannot have missed it.
+            certain_us, until_us: between these times the rule certainly required the change.
+            under_way: changes in progress.
+            reason: why the change can no longer be seen. None if unknown.
         """
         if not self._evidence.logged(certain_us, until_us):
             return False
@@ -72,6 +69,6 @@ class IsrJudge:
         return True
 
     def _count_blocked(self, from_us: int, until_us: int, under_way: Iterable[IsrOutcome]) -> int:
-        """Count the changes under way within a span: an evaluation then skips the partition."""
+        """Count the changes in progress between two times. The periodic check skips the partition during a change."""
         ended = sum(since_us < until_us and from_us <= ended_us for since_us, ended_us in self._flights)
         return ended + sum((change.proposed_us or until_us) < until_us for change in under_way)

@@ -42,7 +42,7 @@ CONTROLLER_OTHER: Final = "controller_other"
 
 @dataclass(slots=True)
 class IsrOutcome:
-    """One replica that left or joined the ISR of one leadership, or should have."""
+    """One replica that joined or left the ISR in one leadership, or should have: predicted and observed times."""
 
     change: str  #: `SHRINK` or `EXPAND`
     replica_id: int
@@ -85,10 +85,10 @@ class IsrOutcome:
         return max(0, seen_us - self.highest_us) if self.highest_us is not None else 0
 
     def judge(self, tolerance_us: int) -> None:
-        """Set the class of a change that was observed and that the rule asks for.
+        """Set the class of an observed change that the rule requires.
 
         Args:
-            tolerance_us: by how much the interval is widened: one evaluation period.
+            tolerance_us: the predicted interval is widened by this, one evaluation period.
         """
         residual_us = self.residual_us
         if residual_us is None:

@@ -32,7 +32,7 @@ _GONE = (UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR
 
 @dataclass(slots=True)
 class Expected:
-    """A replica outside of the ISR that may, or has to, be proposed for it."""
+    """When a replica outside the ISR first qualified to be proposed for it."""
 
     lowest_us: int | None = None  #: its first fetch that may have qualified
     highest_us: int | None = None  #: its first fetch that certainly did
@@ -42,11 +42,11 @@ class Expected:
 
 
 class IsrRules:
-    """The state of one leadership, and the ISR changes that its rules require.
+    """Followers of one leadership, and the ISR changes that Kafka's rules require.
 
     Attributes:
         isr: committed ISR, leader included. None if unknown.
-        period_us: evaluation period.
+        period_us: interval of the leader's ISR check, us.
     """
 
     def __init__(self, context: Context, evidence: IsrEvidence) -> None:
@@ -68,14 +68,14 @@ class IsrRules:
         self._wakes_on_append = False
 
     def forget(self) -> None:
-        """End the leadership and reset its state."""
+        """Reset all state at the end of the leadership."""
         self.isr = None
         self._followers = {}
         self._log = LogEnd(0)
         self._start_offset = self._watermark_lowest = self._watermark_highest = 0
 
     def extend_chains(self, ends_us: Mapping[str, int]) -> None:
-        """Extend chains of fetches to later ends: when the last fetch of each chain arrived, microseconds."""
+        """Set a later end for the fetches of each connection: arrival of its last fetch, us, by connection."""
         for follower in self._followers.values():
             follower.chain_end_us = ends_us.get(follower.chain or "", follower.chain_end_us)
 
@@ -108,7 +108,7 @@ class IsrRules:
         self._watermark_stuck = self._context.rules.loses_wake_up_on_isr_commit
 
     def fetched(self, event: Event) -> bool:
-        """Apply a follower's fetch. False if the leader's view of that follower does not change."""
+        """Apply a follower's fetch. Return False if the leader's view of that follower does not change."""
         assert event.replica_id is not None
         if event.replica_id == self._context.broker_id or (event.diverging and not self._counts_diverging):
             return False
@@ -128,7 +128,7 @@ class IsrRules:
         return follower.fetched(event, self._log, self._evidence, self._sessions)
 
     def appended(self, event: Event) -> bool:
-        """Apply an append. Return True if it can have put a replica out of sync at once."""
+        """Apply an append. Return True if it can have put a replica out of sync immediately."""
         base = event.offset if event.offset is not None and event.offset >= 0 else None
         if event.error_code not in _APPENDED:
             waited_us = (event.completed_us or event.time_us) - event.time_us
@@ -153,9 +153,9 @@ class IsrRules:
     # Shrinking.
 
     def out_of_sync(self, replica_id: int, now_us: int) -> tuple[int, int] | None:
-        """Return (possibly, certainly) when a member of the ISR is out of sync. None if it is in sync.
+        """Return (possibly, certainly): the times from which an ISR member is out of sync, us. None if it is in sync.
 
-        Times in the future mean: unless the replica catches up, it is out of sync from then on.
+        A time in the future means: out of sync from then on, unless the replica catches up.
         """
         follower = self._get_follower(replica_id)
         if follower.caught_lowest_us is None or follower.caught_highest_us is None:
@@ -172,7 +172,7 @@ class IsrRules:
         return max(lowest_us, follower.behind_us), max(highest_us, follower.behind_highest_us)
 
     def due_us(self, replica_id: int, now_us: int) -> int:
-        """Return until when a member that is in sync certainly remains so, unless records are appended."""
+        """Return the time until which an in-sync member certainly remains in sync, us, unless records are appended."""
         follower = self._get_follower(replica_id)
         if follower.caught_lowest_us is None:
             return now_us + self._context.lag_time_max_us
@@ -183,7 +183,13 @@ class IsrRules:
         return due_us
 
     def predict_shrink(self, outcome: IsrOutcome, seen_us: int, refused_us: int, since_us: int) -> None:
-        """Set the prediction for an observed shrink: interval, class, and the replica's state as derived."""
+        """Set interval, class and replica state of an observed shrink.
+
+        Args:
+            seen_us: when the shrink was seen.
+            refused_us: when a change was last refused; 0 if never.
+            since_us: start of the leadership.
+        """
         follower = self._get_follower(outcome.replica_id)
         asked = self.out_of_sync(outcome.replica_id, seen_us)
         follower.doubt(seen_us)
@@ -213,7 +219,7 @@ class IsrRules:
     # Expanding.
 
     def may_join(self, expected: Expected, replica_id: int, event: Event, isr: frozenset[int]) -> None:
-        """Note whether a fetch of a replica outside of an ISR makes the leader propose it."""
+        """Record in `expected` if a fetch of a replica outside `isr` makes the leader propose the replica."""
         offset = event.offset if event.offset is not None else self._get_follower(replica_id).end_offset
         if offset is None or (self._context.rules.epoch_start_gates_expansion and offset < self._start_offset):
             return
@@ -244,7 +250,7 @@ class IsrRules:
                 expected.highest_us = event.time_us
 
     def predict_expansion(self, outcome: IsrOutcome, expected: Expected | None, refused_us: int, since_us: int) -> None:
-        """Set the prediction for an observed expansion."""
+        """Set interval, class and replica state of an observed expansion. Arguments as in `predict_shrink`."""
         seen_us = outcome.observed_us or 0
         outcome.end_offset_predicted = self._get_follower(outcome.replica_id).end_offset
         if not self._evidence.logged(max(since_us, seen_us - self._context.lag_time_max_us), seen_us):
@@ -264,7 +270,7 @@ class IsrRules:
             outcome.reason = o.ELIGIBILITY_NOT_LOGGED if self._needs_standing else o.FETCH_NOT_LOGGED
 
     def stands_by(self, expected: Expected, replica_id: int, now_us: int, isr: frozenset[int]) -> None:
-        """Note that a replica's position qualifies as it is: its next fetch need not list the partition."""
+        """Record in `expected` that the replica already qualifies: its next fetch need not list the partition."""
         follower = self._get_follower(replica_id)
         if not self._sessions or follower.end_offset is None or follower.chain is None:
             return
@@ -274,7 +280,7 @@ class IsrRules:
             expected.waiting_us = now_us
 
     def _predict_unlisted(self, outcome: IsrOutcome, waiting_us: int) -> None:
-        """Predict a proposal after a fetch that does not list the partition, or after a replica became eligible."""
+        """Predict an expansion after a fetch that does not list the partition, or after the replica became eligible."""
         replica_id, seen_us = outcome.replica_id, outcome.observed_us or 0
         span: tuple[int, int] | None = (waiting_us, waiting_us)
         if self._needs_standing and self._evidence.may_join(replica_id, waiting_us) is not True:
@@ -289,7 +295,7 @@ class IsrRules:
         outcome.highest_us = None if next_us is None else max(next_us, outcome.lowest_us)
 
     def _limit_watermark(self, now_us: int, isr: frozenset[int]) -> tuple[int, int]:
-        """Return (lowest, highest) bounds of the high watermark just before now
+        """Return (lowest, highest) bounds of the high watermark at `now_us`, given the ISR
         (``Partition.maybeIncrementLeaderHW``).
         """
         lowest, highest = self._log.at(now_us), self._log.offset

@@ -16,10 +16,9 @@ def partition_of(key: str, partitions: int) -> int:
     """Return the partition of a group in ``__consumer_offsets``, or of a transactional id in ``__transaction_state``.
 
     Raises:
-        ValueError: fewer than one partition.
+        ValueError: `partitions` is less than 1.
 
-    Source: ``GroupMetadataManager.partitionFor``, ``TransactionStateManager.partitionFor``: ``Utils.abs(key.hashCode) %
-    partitions``.
+    Source: ``GroupMetadataManager.partitionFor``, ``TransactionStateManager.partitionFor``.
     """
     if partitions < 1:
         raise ValueError(f"{partitions} partitions")
@@ -27,7 +26,7 @@ def partition_of(key: str, partitions: int) -> int:
 
 
 def absolute(value: int) -> int:
-    """Return ``Utils.abs`` of Kafka for a 32-bit integer."""
+    """Return the absolute value of a 32-bit integer, 0 for the lowest one, as Kafka's ``Utils.abs`` does."""
     return 0 if value == _LEAST else abs(value)
 
 

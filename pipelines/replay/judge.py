@@ -24,7 +24,9 @@ LEADER_STALLED = "leader_stalled"
 
 
 class Tolerances(NamedTuple):
-    """Limits, microseconds: the largest explained distance, and the distance from which an answer is late."""
+    """Limits in us: the largest distance from the predicted interval that is explained, and the one that counts as
+    late.
+    """
 
     tolerance_us: int
     late_us: int
@@ -39,7 +41,11 @@ class Judgement(NamedTuple):
 
 
 def columns(lowest_us: int | None, highest_us: int | None, judgement: Judgement) -> dict[str, Any]:
-    """Return a prediction and its result as columns of gold's tables of operations."""
+    """Return prediction and class as a dict of columns shared by gold's tables of operations.
+
+    Args:
+        lowest_us, highest_us: bounds of the predicted answer. None if unpredicted.
+    """
     return {
         "lowest_time": lowest_us,
         "highest_time": highest_us,
@@ -51,7 +57,7 @@ def columns(lowest_us: int | None, highest_us: int | None, judgement: Judgement)
 
 
 def residual_us(lowest_us: int, highest_us: int, completed_us: int) -> int:
-    """Return 0 within the interval widened by a tick, else the signed distance to it, microseconds."""
+    """Return 0 within the interval widened by a tick (1 ms), else the signed distance to it, us."""
     if completed_us < lowest_us - TICK_US:
         return completed_us - lowest_us + TICK_US
     if completed_us > highest_us + TICK_US:
@@ -69,10 +75,15 @@ def judge(
     proven_early: bool,
     limits: Tolerances,
 ) -> Judgement:
-    """Classify an operation.
+    """Classify an operation by comparing its answer time with the predicted interval.
 
     An answer before its interval contradicts the rules only if offsets prove it. A log line is stamped when it is
     written, so a time computed from it is an upper bound, and time alone proves nothing.
+
+    Args:
+        errors_agree: the answered error code is the predicted one.
+        missing: evidence that is missing, None if complete.
+        proven_early: offsets prove that the record was not committed.
     """
     if lowest_us is None or highest_us is None:
         return Judgement(UNOBSERVABLE, missing or o.UNKNOWN, None)

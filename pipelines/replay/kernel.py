@@ -57,10 +57,10 @@ from highwater.schemas.events import Event
 def advance(
     state: State, event: Event, brought: PartitionOutcome | None = None, removed: frozenset[int] = frozenset()
 ) -> None:
-    """Raise the bounds of the high watermark, and complete the operations that waited for it.
+    """Raise the bounds of the high watermark, and complete the produces that waited for it.
 
     Args:
-        brought: the operation of the event itself, if it is a produce.
+        brought: the operation of this event, if it is a produce.
         removed: replicas that leave the ISR with this event.
     """
     leadership = state.leadership
@@ -128,7 +128,7 @@ def _get_min_isr(state: State, leadership: Leadership, now_us: int) -> int:
 
 
 def _find_earliest(leadership: Leadership, base_offset: int, floor_us: int, event: Event, definite: list[int]) -> int:
-    """Return the earliest time, from `floor_us` on, at which the definite replicas can have let an offset through."""
+    """Return the earliest time, at least `floor_us`, at which all `definite` replicas may have passed the offset."""
     earliest = floor_us
     for replica_id in definite:
         follower = leadership.followers.get(replica_id)
@@ -149,7 +149,13 @@ def _satisfy(
     removed: frozenset[int],
     is_own: bool,
 ) -> None:
-    """Settle an operation that the high watermark certainly passed (``DelayedProduce.tryComplete`` case C)."""
+    """Finish a produce that the high watermark certainly passed (``DelayedProduce.tryComplete`` case C).
+
+    Args:
+        counted: replicas that the high watermark waits for.
+        removed: replicas that leave the ISR with this event.
+        is_own: the event is the produce itself.
+    """
     assert operation.base_offset is not None
     reached: list[tuple[int, int, Event]] = []
     for replica_id in counted:
@@ -184,7 +190,7 @@ def _satisfy(
 
 
 def _lower_by_answers(leadership: Leadership, operation: PartitionOutcome) -> bool:
-    """Lower an operation's interval if an answer to a follower proves the high watermark sooner than logged fetches.
+    """Lower the predicted interval if an answer to a follower shows the high watermark earlier than logged fetches do.
 
     Return True if so. The fetch that moved the high watermark is then unknown.
     """
@@ -200,8 +206,10 @@ def _lower_by_answers(leadership: Leadership, operation: PartitionOutcome) -> bo
 
 
 def _is_closed_by_fetch(operation: PartitionOutcome, reached: list[tuple[int, int, Event]], event: Event) -> bool:
-    """Return True if the last needed fetch is not earlier than the ISR change, so that the fetch closed the
-    operation.
+    """Return True if the last needed fetch, not the ISR change of `event`, completed the produce.
+
+    Args:
+        reached: (time, replica, fetch) of the fetches that passed the record, in time order.
     """
     return bool(reached) and reached[-1][0] >= event.time_us
 
@@ -211,7 +219,7 @@ def _is_under_min_isr(state: State, leadership: Leadership, now_us: int) -> bool
 
 
 def expire(state: State, now_us: int) -> None:
-    """Answer the operations whose timer fired by `now_us` (``DelayedProduce.onExpiration``)."""
+    """Finish the produces whose timeout passed by `now_us` (``DelayedProduce.onExpiration``)."""
     if not any(op.timeout_ms is not None and op.handled_us + op.timeout_ms * 1000 <= now_us for op in state.waiting):
         return
     still: list[PartitionOutcome] = []
@@ -272,10 +280,10 @@ def close(state: State, operation: PartitionOutcome, event: Event, cause: str, e
 
 
 def step(state: State, event: Event) -> Iterable[PartitionOutcome | Wake]:
-    """Fold one event. Return the operations that are final, and what may have completed fetches.
+    """Apply one event. Return final produce results, and wakes: events that may complete waiting fetches.
 
     Raises:
-        ValueError: the event is older than the last folded one.
+        ValueError: the event is older than the previous one.
     """
     handler = _HANDLERS.get(event.kind)
     if handler is None:  # of the ISR's replay alone
@@ -298,7 +306,7 @@ def step(state: State, event: Event) -> Iterable[PartitionOutcome | Wake]:
 
 
 def finish(state: State) -> Iterable[PartitionOutcome | Wake]:
-    """End the log and return what is left. Operations without a known end are unobservable."""
+    """Return all remaining results at the end of the log. Produces without a known end are unobservable."""
     if state.last is not None:
         expire(state, state.last.time_us)
     for operation in state.waiting:
@@ -350,7 +358,7 @@ def _apply_isr(state: State, event: Event) -> None:
 
 
 def _take_first_isr(state: State, event: Event) -> None:
-    """Take the ISR that a shrink line starts from, if no earlier line showed the ISR."""
+    """Set the ISR from a line that shows the ISR before a change, if no earlier line showed the ISR."""
     if state.leads is False or event.isr is None:
         return
     leadership = current_leadership(state)
@@ -370,7 +378,7 @@ def _apply_replicated(state: State, event: Event) -> None:
 
 
 def _add_wake(state: State, event: Event) -> None:
-    """Add a wake of the event's kind, whether the broker leads or follows: a follower also serves the tier."""
+    """Add a wake of the event's kind for waiting fetches. Followers also answer fetches from remote storage."""
     state.wakes.append(
         Wake(event.kind, event.offset, appended_lowest_us=event.earliest_us, appended_highest_us=event.time_us)
     )
@@ -462,17 +470,17 @@ def _apply_produce(state: State, event: Event) -> None:
 
 
 def _get_latest_us(state: State, event: Event) -> int:
-    """Return when a produce was appended at the latest. One of a transaction may have waited for verification."""
+    """Return the latest time of a produce's append, us. A transactional produce may have waited for verification."""
     may_wait = event.producer is not None and state.context.rules.verifies_transactions
     return max(event.time_us, event.completed_us or 0) if may_wait else event.time_us
 
 
 def _append(state: State, event: Event) -> tuple[Event, bool]:
-    """Return the request with the bounds of its append time, and True if the append came after the request was handled.
+    """Return the request with bounds of its append time, and True if the append came after the request was handled.
 
-    A coordinator with its own threads gathers records. One of the threads appends when the timer has fired or queued
-    work is done, after the request was handled (``CoordinatorRuntime.append``, group.coordinator.append.linger.ms,
-    share.coordinator.append.linger.ms). No line shows how busy that thread is.
+    A coordinator with its own threads gathers records. A thread appends when the timer fires or queued work is done
+    (``CoordinatorRuntime.append``, group.coordinator.append.linger.ms, share.coordinator.append.linger.ms). No line
+    shows how busy that thread is.
     """
     answered_us = max(event.time_us, event.completed_us or 0)
     linger_ms = state.context.append_linger_ms
@@ -507,7 +515,11 @@ def _is_duplicate(state: State, base_offset: int) -> bool:
 
 
 def _answer_failure(state: State, operation: PartitionOutcome, appended: bool, event: Event) -> None:
-    """Decide an operation without a base offset: it failed before the append, or its answer hides the offset."""
+    """Decide a produce without a base offset: it failed before the append, or its error hides the offset.
+
+    Args:
+        appended: the records were appended.
+    """
     if appended or (operation.completed_us - operation.handled_us > 2 * TICK_US and operation.error_code):
         if operation.error_code == NOT_LEADER_OR_FOLLOWER and state.leads is not False:
             operation.base_offset = None
@@ -538,7 +550,7 @@ _HANDLERS = {
 
 
 def _drop_older(state: State, before_us: int) -> None:
-    """Decide operations of a leadership without a logged start that a new leadership has replaced."""
+    """Mark produces as undecidable that were answered before `before_us`, under a leadership without a logged start."""
     still: list[PartitionOutcome] = []
     for operation in state.waiting:
         if operation.completed_us < before_us:

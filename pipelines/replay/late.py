@@ -67,12 +67,14 @@ Row = dict[str, Any]
 
 
 def table_of(operation: Mapping[str, Any]) -> str:
-    """Name of the table that a row of ``gold.delayed_operations`` goes to."""
+    """Return the table for a row of ``gold.delayed_operations``: late rows go to `UNDECIDED` first."""
     return UNDECIDED if operation["class"] == LATE or expired_late(operation) else DELAYED_OPERATIONS.name
 
 
 def spans_of_late(operations: Iterable[Mapping[str, Any]]) -> Spans:
-    """Return the spans, by broker, in which something may have been late. Requests within one can show the reason.
+    """Return by ``<cluster>|<broker>`` the (start, end) times in which an answer may have been late.
+
+    Requests answered in such a time can show the reason.
 
     Args:
         operations: rows of ``gold.delayed_operations``.
@@ -90,7 +92,7 @@ def spans_of_late(operations: Iterable[Mapping[str, Any]]) -> Spans:
 
 
 def operations(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return undecided operations as events, from rows of ``gold.delayed_operations``."""
+    """Convert undecided operations, rows of ``gold.delayed_operations``, to `LateEvent` rows."""
     highest_us = micros(rows["highest_time"])
     instants = {
         # The interval of a timer ends a tick after its deadline. The timer that delayed it was due a tick before.
@@ -105,7 +107,7 @@ def operations(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def timers(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return timers that ran late, from rows of ``silver.fetch_requests``: when they were due and when they ran."""
+    """Convert ``silver.fetch_requests`` whose timeout fired late to `LateEvent` rows: when due and when run."""
     rows = _fill_broker(rows)
     wait_us = pc.multiply(rows["max_wait_ms"].cast(pa.int64()), 1000)
     due_us = pc.add(micros(rows["handled_time"]), wait_us)
@@ -115,7 +117,11 @@ def timers(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def answers(rows: pa.RecordBatch, spans: Spans) -> pa.RecordBatch:
-    """Return requests that arrived and were answered within a span of lateness. The answer is dated by its line."""
+    """Convert requests that arrived and were answered while an operation was late. The line dates the answer.
+
+    Args:
+        spans: see `spans_of_late`.
+    """
     rows = _fill_broker(rows)
     brokers = pc.binary_join_element_wise(rows["cluster_id"], rows["broker_id"].cast(pa.string()), "|")
     arrived, answered = rows["arrival_time"], rows["time"]
@@ -130,7 +136,7 @@ def answers(rows: pa.RecordBatch, spans: Spans) -> pa.RecordBatch:
 
 
 def _fill_broker(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Replace unknown brokers by `UNKNOWN_BROKER`, so that their requests count as one broker's."""
+    """Replace null broker ids by `UNKNOWN_BROKER`, so that requests of unknown brokers are grouped."""
     broker_id = pc.fill_null(rows["broker_id"], UNKNOWN_BROKER)
     return rows.set_column(rows.schema.get_field_index("broker_id"), "broker_id", broker_id)
 
@@ -141,7 +147,7 @@ def _make_events(rows: pa.RecordBatch, rank: int, at_us: pa.Array, until: str) -
 
 
 class LateEvent(NamedTuple):
-    """An operation, or evidence about other operations."""
+    """An operation that may be late, or evidence from another request of the same broker."""
 
     at_us: int  #: when others can first matter to an operation; when a timer was due; when a request arrived
     rank: int
@@ -154,12 +160,13 @@ def settle(
     limits: Tolerances,
     throttled: Callable[[Row, Tolerances], Row] = lambda operation, _: operation,
 ) -> Iterator[Row]:
-    """Yield a broker's operations, late ones with their reason. A known bug remains only with a lost wake-up.
+    """Yield a broker's operations, late ones with their reason.
+
+    A known bug is kept as reason only if a wake-up was lost, not if the whole leader was paused.
 
     Args:
-        events: in `ORDER`.
-        limits: what is explained and what is late.
-        throttled: explains a late operation by a throttle, if one may have held it.
+        events: sorted by `ORDER`.
+        throttled: explains a late operation by a replication throttle, if one may have delayed it.
     """
     ran_us: int | None = None
     # Late operations: `coming` before their latest time, the next first; `waiting` after it, the last first.
@@ -194,9 +201,9 @@ def settle(
 
 
 def settler(limits: Tolerances, throttles: Throttles = NO_THROTTLES) -> Callable[[Batches], Batches]:
-    """Make a function for ``mapInArrow`` over rows of `SHAPE` by broker in `ORDER`.
+    """Return a ``mapInArrow`` function that classifies late operations.
 
-    It returns rows of ``gold.delayed_operations``.
+    It takes rows of `SHAPE` by broker, sorted by `ORDER`, and returns rows of ``gold.delayed_operations``.
     """
     name = DELAYED_OPERATIONS.name
 

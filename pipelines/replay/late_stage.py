@@ -37,11 +37,11 @@ _INSTANTS = (*BROKER, "arrival_time", "time")
 
 
 def settled(lake: Lake, unsettled: Staged, limits: Tolerances, contexts: Contexts) -> DataFrame | None:
-    """Return rows of ``gold.delayed_operations`` for the undecided operations. None if there are none.
+    """Return the undecided operations as final rows of ``gold.delayed_operations``. None if there are none.
 
     Args:
         unsettled: tables of `pipelines.replay.late.OPERATION_SHAPES`.
-        limits: what is explained and what is late.
+        limits: distances from the prediction that are explained, or late.
         contexts: settings of brokers and topics.
     """
     undecided = unsettled.read_few_rows(UNDECIDED, *BROKER, "class", "highest_time", "completed_time")
@@ -65,7 +65,7 @@ def settled(lake: Lake, unsettled: Staged, limits: Tolerances, contexts: Context
 
 
 def _collect_throttles(lake: Lake, contexts: Contexts) -> Throttles:
-    """Return the throttles with the ISRs of throttled topics. Reads no table if no topic is throttled."""
+    """Return the replication throttles, with the ISRs of throttled topics over time. No table is read without one."""
     topics = throttled_topics(contexts)
     isrs: dict[tuple[str, int, str, int], set[tuple[int, frozenset[int]]]] = defaultdict(set)
     tells_isr = pc.field("isr").is_valid() & pc.field("broker_id").is_valid() & pc.field("topic").isin(sorted(topics))

@@ -64,7 +64,7 @@ class Follower:
         self._fetches.append(fetch)
 
     def forget_below(self, offset: int) -> None:
-        """Drop fetches that no waiting operation can need any more; the newest one stays."""
+        """Drop fetches at or below `offset`, which no waiting operation needs. The newest fetch is kept."""
         at = min(bisect_right(self._offsets, offset), len(self._offsets) - 1)
         if at > 32:  # in bulk: a list loses its head in linear time
             del self._offsets[:at]
@@ -96,12 +96,12 @@ class Leadership:
         return known
 
     def extend_chains(self, ends_us: Mapping[str, int]) -> None:
-        """Extend chains of fetches to later ends: when the last fetch of each chain arrived, microseconds."""
+        """Set a later end for the fetches of each connection: arrival of its last fetch, us, by connection."""
         for follower in self.followers.values():
             follower.chain_end_us = ends_us.get(follower.chain or "", follower.chain_end_us)
 
     def start_epoch(self, event: Event, newly_leader: bool) -> frozenset[int]:
-        """Start an epoch (``Partition.makeLeader``, ``Replica.resetReplicaState``). Return replicas that left the
+        """Start an epoch (``Partition.makeLeader``, ``Replica.resetReplicaState``). Return the replicas that left the
         ISR.
         """
         self.leader_epoch = event.leader_epoch
@@ -182,13 +182,13 @@ class Leadership:
         return moved
 
     def _has_stopped(self, follower: Follower, now_us: int) -> bool:
-        """Return True if a replica that is behind has not fetched for long. At the log end, a session hides fetches."""
+        """Return True if a replica behind the log end has not fetched for long. At the end, sessions hide fetches."""
         behind = follower.end_offset is None or follower.end_offset < self.end_offset
         since_us = max(follower.last_fetch_us, follower.caught_up_us)
         return behind and now_us - since_us >= SESSION_TIMEOUT_MIN_US
 
     def _can_join(self, replica_id: int, follower: Follower, offset: int) -> bool:
-        """Can this fetch have made the leader propose the replica for its ISR (``Partition.maybeExpandIsr``)?"""
+        """Return True if this fetch can have made the leader propose the replica (``Partition.maybeExpandIsr``)."""
         if self.isr is None or replica_id in self.isr or follower.eligible is False:
             return False
         if self.rules.epoch_start_gates_expansion and offset < self.start_offset:
@@ -196,7 +196,7 @@ class Leadership:
         return offset >= self.high_watermark
 
     def appended(self, base_offset: int, event: Event) -> None:
-        """Append records at a base offset."""
+        """Apply an append at `base_offset`: followers that were at the log end are behind from now on."""
         for follower in self.followers.values():
             if not follower.fetched_this_epoch or follower.end_offset is None or follower.shrunk:
                 continue
@@ -207,7 +207,7 @@ class Leadership:
         self.end_offset = max(self.end_offset, base_offset + 1)
 
     def counted(self, now_us: int) -> tuple[list[int], list[int]]:
-        """Return the replicas that the high watermark waits for: (definite, possible)."""
+        """Return the replicas that the high watermark waits for: (certainly counted, possibly counted)."""
         if self.isr is None:
             # The ISR is unknown: every recent follower counts as a member. `pipelines.replay.kernel` marks it.
             horizon = now_us - self.lag_time_max_us
@@ -232,7 +232,7 @@ class Leadership:
         return definite, possible
 
     def bound(self, replicas: list[int]) -> int:
-        """Return the high watermark that these replicas allow."""
+        """Return the high watermark that these replicas allow: their lowest log end offset."""
         lowest = self.end_offset
         for replica_id in replicas:
             follower = self.followers.get(replica_id)

@@ -34,12 +34,12 @@ Fencing = tuple[tuple[int, str], ...]
 def evidences_of(
     rows_of: Callable[[str], Rows], premises: Premises, carried: Evidences, seals: Mapping[Broker, Seal]
 ) -> Evidences:
-    """Return what each log shows, by (cluster, broker): a row per silence, gap and chain of fetches, never per line.
+    """Return the facts of each broker's log by (cluster, broker).
 
     Args:
-        rows_of: rows of a table of `pipelines.replay.connections.SHAPES`.
-        carried: evidence of an earlier run, for brokers that resume.
-        seals: the seals from which they resume.
+        rows_of: returns the rows of a table of `pipelines.replay.connections.SHAPES`: silences, gaps, fetch chains.
+        carried: facts of an earlier run, for brokers that resume.
+        seals: checkpoints from which they resume.
     """
     gaps: dict[Broker, dict[str, list[Gap]]] = defaultdict(lambda: defaultdict(list))
     for row in rows_of(c.GAPS):
@@ -86,9 +86,9 @@ def _get_broker(row: Mapping[str, Any]) -> Broker:
 
 
 def fencings(premises: Premises) -> dict[Broker, dict[int, Fencing]]:
-    """Return the states of replicas that a controller on the broker's host logged, by broker and replica.
+    """Return the states (for example fenced) that a controller logged: by broker, then by replica.
 
-    Only a controller within a broker, or one that logs on the same host, is on that broker's clock.
+    Only controllers on the broker's own host are used, because they share its clock.
     """
     by_broker: dict[Broker, dict[int, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
     for cluster_id, row in sorted(premises.events, key=lambda event: (event[1].time_us, event[1].ref.byte_offset)):

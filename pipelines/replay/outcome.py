@@ -50,22 +50,22 @@ COARSE_TIMES = "coarse_times"
 
 @dataclass
 class PartitionOutcome:
-    """One partition of one acks=all produce request, as the kernel replayed it.
+    """Result of one partition of an acks=all produce request.
 
     Attributes:
         dequeued_us, handled_us: between them the records were appended and the operation began to wait.
-        lowest_us, highest_us: predicted completion; None where nothing could be predicted.
+        lowest_us, highest_us: predicted completion; None if unpredictable.
         cause: one of the causes above.
-        closing: the follower's fetch that closed it, None if no fetch did.
-        closing_replica: the replica whose fetch closed it or whose leaving the ISR did.
-        without_closing_us: when the other replicas alone would have closed it.
-        predicted_error_code: error that the rules give.
+        closing: the follower's fetch that completed it, None if no fetch did.
+        closing_replica: the replica whose fetch, or removal from the ISR, completed it.
+        without_closing_us: when the other replicas alone would have completed it.
+        predicted_error_code: error code that the rules give.
         required_offset: last offset + 1; `required_offset_logged` and `required_offset_derived` are its two sources.
-        isr: ISR at that moment; `isr_inferred` if no line showed it.
-        missing: what evidence lacks, if any does.
+        isr: ISR at completion; `isr_inferred` if no line showed it.
+        missing: missing evidence, None if complete.
         proven_early: offsets prove that it was acknowledged although its record was never committed here.
         awaiting_logged: replicas that the broker last logged as awaited (T3); no prediction uses it.
-        marker: of a transaction; the offsets around it give its base offset.
+        marker: the transaction marker; the offsets around it give its base offset.
     """
 
     request_id: str

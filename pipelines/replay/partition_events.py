@@ -49,17 +49,17 @@ SCHEMA = arrow_schema(ROW_TYPES)
 
 @dataclass(frozen=True)
 class EventReader:
-    """Makes events of rows; goes to the tasks that read them.
+    """Converts rows of silver to events of partitions. Sent to the Spark tasks that read the rows.
 
     Args:
-        bounds: which events are wanted.
-        silent: spans in which a broker's version logs no transactional ids of produces.
-        counts: partitions of the coordinators' topics.
-        topic_names: by (cluster, topic id).
+        bounds: by broker, the time from which events are wanted.
+        silent: (start, end) times in which a broker's version logs no transactional ids of produces.
+        counts: partition counts of the coordinators' internal topics.
+        topic_names: topic name by (cluster, topic id).
         producers: transactional ids by (cluster, producer id).
-        clients: by (cluster, client id, host), the one transactional id that the client uses.
-        tier_max: evidence above this tier is left out.
-        chain_ends: when the last fetch of each chain arrived, by ``<cluster>|<broker>|<chain>``.
+        clients: by (cluster, client id, host), the only transactional id of that client.
+        tier_max: highest log detail to use (T0 to T3).
+        chain_ends: arrival of the last fetch of each chain, by ``<cluster>|<broker>|<chain>``.
     """
 
     bounds: Bounds
@@ -72,7 +72,7 @@ class EventReader:
     chain_ends: Mapping[str, int] = field(default_factory=dict)
 
     def rolls(self, rows: pa.RecordBatch) -> Batches:
-        """Yield segments that the broker's logs began."""
+        """Yield an event for each new log segment."""
         at = micros(rows.column("time"))
         lasted_us = pc.add(pc.multiply(rows.column("duration_ms").cast(pa.int64()), 1000), TICK_US)
         yield from self._make_events(
@@ -80,7 +80,7 @@ class EventReader:
         )
 
     def tier(self, rows: pa.RecordBatch) -> Batches:
-        """Yield starts of a broker's own log, and failed reads from the tier."""
+        """Yield events for local log start offsets and failed reads of remote storage (KIP-405)."""
         # Most logs that are loaded have nothing in a tier.
         is_whole = pc.equal(rows.column("offset"), rows.column("log_start_offset"))
         rows = rows.filter(pc.invert(pc.fill_null(is_whole, False)))
@@ -91,7 +91,7 @@ class EventReader:
             yield from self._make_events(some, kind, time_us=then, earliest_us=then, offset=some.column("offset"))
 
     def checks(self, rows: pa.RecordBatch) -> Batches:
-        """Yield checks of delayed produces, from TRACE lines."""
+        """Yield events for TRACE lines about the completion check of a delayed produce."""
         rows = rows.filter(both(_is(rows, "operation", "produce"), is_in(rows.column("step"), ("initial", "progress"))))
         at = micros(rows.column("time"))
         for step, kind in (("initial", e.INITIAL_STATUS), ("progress", e.PROGRESS)):
@@ -121,7 +121,7 @@ class EventReader:
         )
 
     def produces(self, rows: pa.RecordBatch) -> Batches:
-        """Yield appends of producers."""
+        """Yield append events of produce requests."""
         producer = rows.column("transactional_id")
         if self.silent and self.clients:
             is_silent = in_spans(self.silent, rows, micros(rows.column("handled_time")))
@@ -135,7 +135,7 @@ class EventReader:
         )
 
     def requests(self, rows: pa.RecordBatch) -> Batches:
-        """Yield appends of coordinators' records, and of transaction markers."""
+        """Yield append events of coordinators' records and of transaction markers, from ``silver.requests``."""
         records = coordinators.records(rows, self.counts)
         yield from self._make_appends(_split_partitions(records), same={"records": "records"}, acks=-1)
         marking = _split_partitions(rows.filter(_is(rows, "api", "WRITE_TXN_MARKERS")))
@@ -147,7 +147,7 @@ class EventReader:
         yield from self._make_appends(marking, same={"producer": "producer"}, **values)
 
     def isr_lines(self, rows: pa.RecordBatch) -> Batches:
-        """Yield events of `pipelines.replay.isr_events`. A line in two files gives its events twice."""
+        """Yield the events of ISR lines (`pipelines.replay.isr_events`). A line in two files gives its events twice."""
         rows = rows.filter(pc.is_valid(rows.column("broker_id")))
         times_us = micros(rows.column("time")).to_pylist()
         lines = zip(rows.drop_columns(["time"]).to_pylist(), times_us, strict=True)
@@ -160,7 +160,7 @@ class EventReader:
         yield self.bounds.filter_rows(batch, batch.column("time_us"))
 
     def fetches(self, rows: pa.RecordBatch) -> Batches:
-        """Yield events of followers' fetches from the fold of connections, with the ends of their chains."""
+        """Yield fetch events of followers, with the end of the connection's chain of fetches."""
         chains = pc.binary_join_element_wise(
             _join_keys(rows.column("cluster_id"), rows.column("broker_id")), rows.column("chain"), "|"
         )
@@ -170,7 +170,7 @@ class EventReader:
         yield self.bounds.filter_rows(rows, rows.column("time_us"))
 
     def watches(self, rows: pa.RecordBatch) -> Batches:
-        """Yield the readers of each partition from the fold of connections, where the topic's name is known."""
+        """Yield rows with the connections that read each partition. Topics without a known name are dropped."""
         rows = rows.filter(pc.is_valid(rows.column("topic")))
         follower = pc.fill_null(pc.greater_equal(rows.column("replica_id"), 0), False)
         same = (*KEY_TYPES, "connection", "session_topic", "from_us", "until_us")
@@ -185,11 +185,11 @@ class EventReader:
         return look_up({"|".join(key): name for key, name in self.clients.items()}, keys, pa.string())
 
     def _make_appends(self, rows: pa.RecordBatch, same: Mapping[str, str] | None = None, **values: Value) -> Batches:
-        """Yield appends of requests with one row per partition, ``part``.
+        """Yield append events of requests with one row per partition, ``part``.
 
         Args:
-            same: columns of `rows` by field of the event.
-            values: by field of the event, its value, or the name of a field of the partition.
+            same: columns of `rows` by event field.
+            values: by event field, a value or the name of a field of the partition.
         """
         fields = {
             name: rows.column(f"part.{value}") if isinstance(value, str) else value for name, value in values.items()
@@ -217,7 +217,7 @@ class EventReader:
 
 
 def operation_ids(rows: pa.RecordBatch) -> pa.Array:
-    """Return ids of requests that do not depend on files: the same line in two files is the same request."""
+    """Return ids of requests. The same line in two files gets the same id."""
     parts = [rows.column(name).to_pylist() for name in ("cluster_id", "broker_id", "connection", "correlation_id")]
     times = micros(rows.column("time")).to_pylist()
     texts = ("|".join("" if part is None else str(part) for part in key) for key in zip(*parts, times, strict=True))
@@ -225,7 +225,7 @@ def operation_ids(rows: pa.RecordBatch) -> pa.Array:
 
 
 def in_spans(spans: Spans, rows: pa.RecordBatch, time_us: pa.Array) -> pa.Array:
-    """Return a mask of rows with a time in a span of their broker, end exclusive.
+    """Return a mask of rows with a time within one of their broker's (start, end) pairs, end exclusive.
 
     Args:
         rows: with ``cluster_id`` and ``broker_id``.
@@ -257,6 +257,6 @@ def _split_partitions(requests: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _get_ids(lists: pa.Array, name: str) -> pa.Array:
-    """Return one field of each struct of arrays, as arrays."""
+    """Return one field of the structs in a column of lists, as lists."""
     values = [None if items is None else [item[name] for item in items] for items in lists.to_pylist()]
     return pa.array(values, pa.list_(pa.int32()))

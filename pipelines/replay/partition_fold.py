@@ -31,7 +31,7 @@ Output = PartitionOutcome | Wake | IsrOutcome
 
 
 class PartitionFold:
-    """All folds over the events of one partition on one broker.
+    """Replay of one partition on one broker: produces, waiting fetches and ISR.
 
     Args:
         context: versions and settings.
@@ -45,17 +45,17 @@ class PartitionFold:
         self.last_us = 0
 
     def observe(self, event: Event) -> Iterator[Output]:
-        """Fold one event and yield what it decides."""
+        """Apply one event and yield the results that it decides."""
         self.last_us = event.time_us
         yield from step(self.state, event)
         yield from self.watch.observe(event)
 
     def give_up(self, now_us: int) -> Iterator[Output]:
-        """Yield operations that have waited too long at `now_us`. No earlier event may follow."""
+        """Yield produces that have waited too long for a following batch at `now_us`. No earlier event may follow."""
         yield from self.state.decided.give_up(now_us, self.state.required)
 
     def finish(self) -> Iterator[Output]:
-        """End the log and yield what is left."""
+        """Yield the remaining results at the end of the log."""
         yield from finish(self.state)
         yield from self.watch.finish()
 
@@ -65,16 +65,16 @@ class PartitionFold:
         return len(self.state.waiting) + len(self.state.decided)
 
     def is_gone(self, sealed_us: int) -> bool:
-        """Return True if the fold can be dropped: the broker does not lead, and no event came for a day."""
+        """Return True if the state can be dropped: not leader, nothing pending, no event for a day."""
         return self.state.leads is False and not self.pending and self.last_us < sealed_us - _FORGOTTEN_US
 
     def freeze(self) -> bytes:
-        """Serialize this fold for `thawed`."""
+        """Serialize this replay state. `thawed` restores it."""
         return FREEZER.freeze(self, self._list_outside(self.state.context, self.watch.evidence))
 
     @classmethod
     def thawed(cls, frozen: bytes, context: Context, evidence: IsrEvidence) -> PartitionFold:
-        """Restore the fold from `freeze`, with context and evidence as known now."""
+        """Restore a state from `freeze`, with the given versions, settings and facts instead of the saved ones."""
         fold = FREEZER.thaw(frozen, cls._list_outside(context, evidence))
         assert isinstance(fold, cls)
         # Fetches since then show how far their chains reach.

@@ -90,16 +90,16 @@ _EVENT_WIDTH: Final = len(Event._fields)
 
 
 class PartitionWorker:
-    """A worker that folds the events of each key in their order.
+    """Worker that replays the events of each (cluster, topic, partition, broker).
 
-    They come in the order of `pipelines.replay.timeline.ORDER`; the kernel raises if they do not. A key's state is its
-    fold at the last seal. The fold at the new seal is written as a row.
+    Events are sorted by `pipelines.replay.timeline.ORDER`, else the kernel raises. A key resumes from its state at the
+    last checkpoint. Its state at the new checkpoint is written as a row.
 
     Args:
         contexts: versions and settings.
-        evidence: by (cluster, broker).
-        sealed_us: by (cluster, broker), up to where the replay is final, exclusive.
-        since_us: by (cluster, broker), the seal of the saved folds.
+        evidence: facts of each broker's log, by (cluster, broker).
+        sealed_us: by (cluster, broker), end of the final part of the replay, exclusive, us.
+        since_us: by (cluster, broker), time of the checkpoint of the saved states.
     """
 
     def __init__(
@@ -116,14 +116,16 @@ class PartitionWorker:
         self._answering = contexts.spans(lambda rules: rules.answers_fetches_for_high_watermark)
 
     def __call__(self, batches: Batches, states: States) -> Batches:
-        """For a stateful fold: `KEY_TYPES`, the fields of `Event`, ``carried``, the fields of `Watch`."""
+        """Replay batches of `KEY_TYPES`, `Event`, ``carried`` and `Watch` columns. `states` are the saved states by
+        key.
+        """
         tables = Tables(SHAPES)
         for key, frozen, events in join_states(states, batches, len(KEY_TYPES), carrying):
             yield from self._replay(key, frozen, events, tables)
         yield from tables.rest()
 
     def _replay(self, key: Key, frozen: bytes | None, events: Iterator[Carrying], tables: Tables) -> Batches:
-        """Fold the events of one key and yield full blobs."""
+        """Replay the events of one key, from its serialized state if it has one. Yield full output batches."""
         cluster_id, topic, partition, broker_id = key
         since_us = self._since_us.get((cluster_id, broker_id), 0)
         eras = self._contexts.eras.get((cluster_id, broker_id), ())
@@ -168,7 +170,7 @@ class PartitionWorker:
 
 
 class _Rows:
-    """The writer of the outputs of one key."""
+    """Writes the output rows of one partition."""
 
     def __init__(self, key: Key, tables: Tables, watches: Watches, coarse: Spans, final: bool) -> None:
         self.final = final
@@ -207,7 +209,7 @@ class _Rows:
             self._tables.add(SESSION_WAKES, (cluster_id, broker_id, *woken))
 
     def seal(self, fold: PartitionFold, sealed_us: int) -> None:
-        """Save the fold for the next run. Later rows are not final."""
+        """Save the state at the checkpoint for the next run. Rows added later are marked as not final."""
         for output in fold.give_up(sealed_us):
             self.add(output, None)
         self.final = False
@@ -221,21 +223,21 @@ class _Rows:
 
 
 def _find_stretch(change: IsrOutcome) -> tuple[int, int]:
-    """Return from when until when an ISR change was due, proposed and seen."""
+    """Return (first, last) of the times at which an ISR change was due, proposed and committed. (0, 0) if unknown."""
     instants = (change.lowest_us, change.highest_us, change.proposed_us, change.committed_us)
     known = [time_us for time_us in instants if time_us is not None]
     return min(known, default=0), max(known, default=0)
 
 
 def carrying(columns: Columns) -> Iterable[Carrying]:
-    """Return the events, ``carried`` and `Watch` values of the columns, in their order."""
+    """Yield (event, saved wake, `Watch` values) of each row, from columns."""
     events = map(Event._make, zip(*columns[:_EVENT_WIDTH], strict=True))
     watches = zip(*columns[_EVENT_WIDTH + 1 :], strict=True)
     return zip(events, columns[_EVENT_WIDTH], watches, strict=True)
 
 
 def _deduplicate_changes(events: Iterable[Carrying]) -> Iterator[Carrying]:
-    """Yield the events without ISR changes repeated by a second file. Only ISR changes are counted."""
+    """Yield the events without ISR changes that a second file repeats. Other events are not compared."""
     time_us, changes = 0, set[Event]()
     for carrying_event in events:
         event = carrying_event[0]
@@ -249,7 +251,7 @@ def _deduplicate_changes(events: Iterable[Carrying]) -> Iterator[Carrying]:
 
 
 def outcome_values(outcome: PartitionOutcome) -> tuple[object, ...]:
-    """Return the values of `OUTCOME_TYPES`, in their order."""
+    """Return an operation's values in the order of `OUTCOME_TYPES`."""
     closing = outcome.closing
     if closing is None:
         return (*_PLAIN(outcome), None, None, None, None)

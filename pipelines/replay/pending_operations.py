@@ -18,10 +18,10 @@ _UNFOLLOWED_US: Final = 3_600_000_000
 
 
 class PendingOperations:
-    """Decided operations, by the time from which they can be released.
+    """Decided produces that wait until their required offset is known.
 
-    An operation waits `settle_us` of log time for the batch after its own, because lines come late. Without such a
-    batch it waits for an hour: its required offset is unknown until a batch follows.
+    A produce waits `settle_us` of log time for the batch after its own, because lines come late. Without such a batch
+    it waits for an hour.
     """
 
     def __init__(self) -> None:
@@ -41,9 +41,10 @@ class PendingOperations:
         self._add_due(decided_us, operation)
 
     def doubt(self, since_us: int, offset: int) -> None:
-        """Mark operations as uncertain that a replica outside the ISR held back, if the high watermark counted it.
+        """Mark produces as uncertain that were decided since `since_us` with a base offset of at least `offset`.
 
-        Its fetch is placed at the latest possible time, so operations decided before may have come after it.
+        A replica outside the ISR may have held back the high watermark. Its fetch counts at its latest possible time,
+        so these produces may have completed after the fetch.
         """
         for _, _, operation in self._due:
             decided_us, base_offset = operation.highest_us, operation.base_offset
@@ -53,10 +54,12 @@ class PendingOperations:
     def release(
         self, before_us: int, settle_us: int, required: RequiredOffsets, oldest_waiting: int | None
     ) -> list[PartitionOutcome]:
-        """Return operations that were decided before a time and have a known required offset.
+        """Return the produces that were decided before `before_us` and have a known required offset.
 
         Args:
-            oldest_waiting: lowest base offset of the operations that are not decided yet.
+            settle_us: log time to wait for the next batch.
+            required: offsets at which batches begin.
+            oldest_waiting: lowest base offset of the undecided produces. None without any.
         """
         ready: list[PartitionOutcome] = []
         while self._due and self._due[0][0] <= before_us:
@@ -74,9 +77,9 @@ class PendingOperations:
         return ready
 
     def give_up(self, now_us: int, required: RequiredOffsets) -> list[PartitionOutcome]:
-        """Return operations without a following batch for an hour.
+        """Return produces after which no batch followed for an hour.
 
-        A call between two events does not change later results: the next event would have returned the same operations.
+        A call between two events does not change later results: the next event would have returned the same produces.
         """
         before_us = now_us - _UNFOLLOWED_US
         if self._oldest_us > before_us:
@@ -106,7 +109,7 @@ def _get_decided_us(operation: PartitionOutcome) -> int:
 
 
 def _fill_offsets(operation: PartitionOutcome, required: RequiredOffsets) -> bool:
-    """Fill in the values that offsets show. False if the next batch has not been seen yet."""
+    """Set the values that offsets show. Return False if the next batch has not been seen."""
     if operation.base_offset is None:
         return True
     if operation.marker is not None:

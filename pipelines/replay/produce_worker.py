@@ -57,9 +57,15 @@ def split_by_fetch(
     closing_arrival_us: int,
     satisfied_us: int,
 ) -> Split:
-    """Split a wait that a follower's fetch ended.
+    """Split the wait that a follower's fetch ended into stages: us by stage name.
 
-    Where the carrying fetch is not in the log, what came before the closing fetch arrived counts as the follower's.
+    If the fetch that carried the record is not logged, the time before the closing fetch arrived is the follower's.
+
+    Args:
+        carrier_arrival_us, carrier_sent_us: arrival and answer of the fetch that carried the record. None if not
+        logged.
+        closing_arrival_us: arrival of the next fetch, which acknowledged the record.
+        satisfied_us: when the high watermark passed.
     """
     points = [handled_us]
     for instant in (carrier_arrival_us, carrier_sent_us, closing_arrival_us, satisfied_us, completed_us):
@@ -69,14 +75,14 @@ def split_by_fetch(
 
 
 def split_by_isr_change(handled_us: int, completed_us: int, *, satisfied_us: int) -> Split:
-    """Split a wait that a change of the ISR ended."""
+    """Split the wait that an ISR change ended into stages: us by stage name."""
     completed_us = max(completed_us, handled_us)
     satisfied_us = min(max(satisfied_us, handled_us), completed_us)
     return {"wait_isr_change": satisfied_us - handled_us, "wait_completion": completed_us - satisfied_us}
 
 
 def split_without_follower(handled_us: int, completed_us: int) -> Split:
-    """Return the whole wait as the leader's. For waits without a follower, or with an unknown one."""
+    """Return the whole wait as the leader's stage, for waits without a follower, or with an unknown one."""
     return {"wait_completion": max(completed_us - handled_us, 0)}
 
 
@@ -94,12 +100,12 @@ _LEADER_CAUSES = (o.LEADER_ONLY, o.AT_ONCE, o.ERROR)
 
 
 def produce_operation(request: Row, outcomes: list[Row], limits: Tolerances, kafka_version: str | None) -> Row:
-    """Join one produce request with the outcomes of its partitions: the columns of gold except the request's own.
+    """Join a produce request with the results of its partitions. Return the columns of gold except the request's own.
 
     Args:
-        request: columns of a request, times in microseconds, and its ``partitions``.
+        request: columns of a request, times in us, and its ``partitions``.
         outcomes: rows of `pipelines.replay.partition_worker.OUTCOME_TYPES` with ``topic`` and ``partition``.
-        limits: what is explained and what is late.
+        limits: distances from the prediction that are explained, or late.
         kafka_version: version of the broker, for its known bugs.
     """
     outcomes = sorted(outcomes, key=lambda row: (row["topic"], row["partition"]))
@@ -142,7 +148,7 @@ def produce_operation(request: Row, outcomes: list[Row], limits: Tolerances, kaf
 
 
 def _name_wait(request: Row, kafka_version: str | None) -> str | None:
-    """Return Kafka's class for the wait. A coordinator with its own threads waits for the high watermark itself."""
+    """Return the name of Kafka's delayed operation class, or None if the request did not wait."""
     if request["completed_time"] - request["handled_time"] <= TICK_US:
         return None
     api = request["api"]
@@ -200,7 +206,7 @@ def _split(last: Row | None, handled_us: int, completed_us: int) -> Split | None
 
 
 def _measure_without_closing(last: Row | None, outcomes: list[Row], handled_us: int, split: Split | None) -> int | None:
-    """Return the wait without the replica that closed the operation in any partition, microseconds. None if unknown."""
+    """Return how long the request would have waited without the replica that completed it, us. None if unknown."""
     if last is None or last["closing_replica"] is None or split is None:
         return None
     done = handled_us
@@ -276,22 +282,22 @@ _INSTANT_NAMES: Final = {"arrival_us": "arrival_time", "line_us": "line_time"}
 
 @dataclass(frozen=True)
 class ProduceReader:
-    """Makes rows; goes to the tasks that read them.
+    """Converts requests to rows to judge. Sent to the Spark tasks that read the rows.
 
     Args:
-        bounds: which requests are wanted.
-        counts: partitions of the coordinators' topics.
+        bounds: by broker, the time from which requests are wanted.
+        counts: partition counts of the coordinators' internal topics.
     """
 
     bounds: Bounds
     counts: coordinators.Counts
 
     def produces(self, rows: pa.RecordBatch) -> Batches:
-        """Yield produces that wait for their replicas, from ``silver.produce_requests``."""
+        """Yield acks=all produces of ``silver.produce_requests`` as rows to judge."""
         yield self._make_requests(rows.filter(pc.equal(rows.column("acks"), -1)))
 
     def requests(self, rows: pa.RecordBatch) -> Batches:
-        """Yield requests of ``silver.requests`` whose answer waits for an append."""
+        """Yield requests of ``silver.requests`` whose answer waits for an append, as rows to judge."""
         yield self._make_requests(coordinators.records(rows, self.counts))
         marks = both(
             pc.equal(rows.column("api"), "WRITE_TXN_MARKERS"),
@@ -322,19 +328,19 @@ class ProduceReader:
 
 
 def outcomes(rows: pa.RecordBatch) -> Batches:
-    """Yield the outcomes that the fold of partitions wrote (`pipelines.replay.partition_worker.OUTCOMES`)."""
+    """Yield the partition results of the replay (`pipelines.replay.partition_worker.OUTCOMES`) as rows to join."""
     values = {f"outcome_{name}": rows.column(name) for name in OUTCOME_TYPES}
     place = {name: rows.column(name) for name in ("cluster_id", "broker_id", "topic", "partition")}
     yield shaped(SCHEMA, rows.num_rows, {**place, "operation_id": rows.column("request_id"), "rank": 1, **values})
 
 
 class ProduceWorker:
-    """Puts each request together with its outcomes, and judges it.
+    """Worker that joins each request with the results of its partitions, and classifies the request.
 
     Args:
-        limits: how requests are judged.
-        eras: the versions that each (cluster, broker) ran, by when it began to.
-        coarse: spans in which times are whole seconds.
+        limits: distances from the prediction that are explained, or late.
+        eras: by (cluster, broker), (start, version) of each version that ran.
+        coarse: (start, end) times in which timestamps are whole seconds.
     """
 
     def __init__(self, limits: Tolerances, eras: Mapping[tuple[str, int], History], coarse: Spans) -> None:
@@ -343,7 +349,7 @@ class ProduceWorker:
         self._coarse = coarse
 
     def __call__(self, batches: Batches) -> Batches:
-        """For ``mapInArrow``: `KEY_TYPES` and `COLUMNS`; gives blobs of `OPERATION_SHAPES`."""
+        """Classify batches of `KEY_TYPES` and `COLUMNS`, sorted by request. Signature of ``mapInArrow``."""
         tables = Tables(OPERATION_SHAPES)
         for (cluster_id, broker_id, operation_id), rows in groups(batches, len(KEY_TYPES), named(COLUMNS)):
             request: dict[str, Any] | None = None

@@ -18,11 +18,11 @@ _ANSWERS_MAX = 4_096
 
 
 class ReplicaLog:
-    """The log of one replica, and what it shows consumers, answer by answer.
+    """The log of a follower, as the answers to its fetches show it.
 
     Attributes:
-        high_watermark: the replica's own; None before the first answer.
-        stable_offset: up to where read_committed consumers see its log.
+        high_watermark: the follower's own. None before the first answer.
+        stable_offset: offset below which read_committed consumers may read from it.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class ReplicaLog:
         self._answers: deque[tuple[int, int, int]] = deque(maxlen=_ANSWERS_MAX)
 
     def answered(self, event: Event) -> Iterator[Wake]:
-        """Apply the answer to a fetch, whose records and high watermark arrive between the event's times."""
+        """Apply the answer to a fetch, and yield what becomes readable between the event's times."""
         first = self._end_offset if event.offset is None else event.offset
         end = first if event.end_offset is None else event.end_offset
         if first is None or end is None or event.high_watermark is None:

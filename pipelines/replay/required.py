@@ -20,7 +20,7 @@ _OVERLAP_US = 10_000_000
 
 
 class Marker(NamedTuple):
-    """A transaction marker that was appended between two instants; a request asks for one for each of its producers."""
+    """A transaction marker appended between two times. A WriteTxnMarkers request has one marker per producer."""
 
     latest_us: int
     earliest_us: int
@@ -29,7 +29,7 @@ class Marker(NamedTuple):
 
 
 class RequiredOffsets:
-    """Recent offsets at which batches start."""
+    """Recent offsets at which batches start, and the required offsets (last offset + 1) that follow from them."""
 
     def __init__(self) -> None:
         self._boundaries: list[int] = []
@@ -55,7 +55,7 @@ class RequiredOffsets:
         return at < len(self._bases) and self._bases[at][0] == base_offset
 
     def boundary(self, offset: int) -> None:
-        """Record that a follower fetches from `offset`."""
+        """Record that a batch starts at `offset`, because a follower fetches from it."""
         at = bisect_right(self._boundaries, offset)
         if at == 0 or self._boundaries[at - 1] != offset:
             self._boundaries.insert(at, offset)
@@ -65,10 +65,10 @@ class RequiredOffsets:
         insort(self._markers, marker)
 
     def offset_of(self, marker: Marker) -> int | None:
-        """Return the offset of a marker, as known now. None if it is after all produces.
+        """Return the offset of a transaction marker. None if no later produce is known.
 
-        Markers go in their order into the first holes that can contain them. A hole is proven by a follower that
-        fetched from its begin, or by the first produce that certainly came after the marker.
+        Markers fill, in order, the first gaps between produced batches that can contain them. A gap is proven by a
+        follower that fetched from its start, or by the first produce that certainly came after the marker.
         """
         since_us = marker.earliest_us - _OVERLAP_US
         markers = self._markers[bisect_left(self._markers, (since_us,)) :]
@@ -94,7 +94,12 @@ class RequiredOffsets:
         return min(end if begin is None else begin, end - len(holes[place])) + holes[place].index(marker)
 
     def _find_hole(self, marker: Marker, at: int, place: int, holes: Sequence[Sequence[Marker]]) -> int:
-        """Return the number of the first hole, from `place` on, that has room for a marker and can contain it."""
+        """Return the index of the first gap, from `place` on, that can contain the marker.
+
+        Args:
+            at: index of the first produced batch after the gaps' start.
+            holes: markers already placed in each gap.
+        """
         perhaps = None
         for number in range(place, len(holes) - 1):
             end, earliest_us, latest_us = self._bases[at + number]
@@ -112,22 +117,22 @@ class RequiredOffsets:
         return len(holes) - 1
 
     def _find_base_limit(self, at: int, marker: Marker) -> int:
-        """Return a base offset before the hole that ends at a produce, or the log end at a later leadership start."""
+        """Return the base offset before the gap that ends at produce `at`, or the log end at a later leader start."""
         before, end = self._bases[at - 1][0] if at else -1, self._bases[at][0]
         starts = [start - 1 for start, since_us in self._starts if since_us <= marker.latest_us and start <= end]
         return max(before, *starts) if starts else before
 
     def _find_hole_begin(self, base_offset: int) -> int | None:
-        """Return the end of the batch at an offset, if a follower fetched from there. None otherwise."""
+        """Return the end of the batch at an offset, if a follower fetched from that end. None otherwise."""
         at = bisect_right(self._boundaries, base_offset)
         return self._boundaries[at] if at < len(self._boundaries) else None
 
     def logged(self, base_offset: int, required_offset: int) -> None:
-        """Record both offsets from the broker's line (T3)."""
+        """Record a batch's required offset (last offset + 1) as a TRACE line shows it."""
         self._logged[base_offset] = required_offset
 
     def awaited(self, required_offset: int, replicas: tuple[int, ...]) -> None:
-        """Record the replicas that the broker logged as awaited (T3). The last line with any replica counts."""
+        """Record the replicas that a TRACE line names as awaited. Lines without replicas are ignored."""
         if replicas:
             self._awaited[required_offset] = replicas
 
@@ -136,7 +141,7 @@ class RequiredOffsets:
         return None if required_offset is None else self._awaited.get(required_offset)
 
     def epoch_starts(self, start_offset: int | None, since_us: int) -> None:
-        """Start an epoch: drop offsets that an older epoch appended beyond its start."""
+        """Start an epoch at `start_offset`: drop offsets beyond it, which an older epoch appended."""
         if start_offset is not None:
             self._starts = [start for start in self._starts if start[0] < start_offset]
             self._starts.append((start_offset, since_us))

@@ -28,7 +28,7 @@ _SEALS = ("sealed_time", "sessions_time", "waiting_time")
 
 
 def runs_of(lake: StoredTables) -> list[StoredRun]:
-    """Return the valid runs, the newest first."""
+    """Return the valid runs of ``state.runs``, the newest first."""
     rows = dicts(lake.rows(RUNS, *_OF_RUN, *_OF_BROKER, *_SEALS).sort_by([("run_number", "descending")]))
     return [_make_run(list(of_run)) for _, of_run in groupby(rows, lambda row: row["run_number"])]
 
@@ -55,13 +55,13 @@ def _make_seal(row: Mapping[str, Any]) -> Seal:
 
 @cache
 def folds_shape() -> str:
-    """Return a hash of what frozen folds hold: 16 hex digits."""
+    """Return a hash of the layout of serialized replay states: 16 hex digits. Other layouts are not loaded."""
     freezers = (partition_fold.FREEZER, fetch_sessions.FREEZER, isr_evidence.FREEZER)
     return sha256("\n".join(freezer.shape() for freezer in freezers).encode()).hexdigest()[:16]
 
 
 def pinned_runs(lake: StoredTables, cluster_ids: Iterable[str]) -> dict[str, int]:
-    """Return the run from which the replay starts, by cluster with dropped days. 0 if unknown."""
+    """Return by cluster with dropped days the number of the run from which the replay starts. 0 if unknown."""
     rows = lake.rows(EXPIRIES, "expired_time", "cluster_id", "run_number").sort_by("expired_time")
     newest = dict(zip(rows["cluster_id"].to_pylist(), rows["run_number"].to_pylist(), strict=True))
     pinned = {cluster_id: newest.get(cluster_id, newest.get(None, -1)) for cluster_id in cluster_ids}
@@ -69,10 +69,12 @@ def pinned_runs(lake: StoredTables, cluster_ids: Iterable[str]) -> dict[str, int
 
 
 def pinned_seals(runs: Iterable[StoredRun], pinned: Mapping[str, int]) -> dict[Broker, tuple[Seal, int]]:
-    """Return the seals of the runs before which days were dropped, with the runs of their folds, by broker.
+    """Return by broker the (checkpoint, run number of the saved states) of the run before which days were dropped.
 
-    A cluster is left out if this version's folds have another shape than that run's. Its replay then starts with the
-    remaining days.
+    A cluster is omitted if that run saved its states in another layout. Its replay then starts with the remaining days.
+
+    Args:
+        pinned: run number by cluster, see `pinned_runs`.
     """
     shape = folds_shape()
     return {
@@ -85,15 +87,16 @@ def pinned_seals(runs: Iterable[StoredRun], pinned: Mapping[str, int]) -> dict[B
 
 
 def with_folds(lake: StoredTables) -> set[int]:
-    """Return the runs with stored folds."""
+    """Return the numbers of the runs whose states are stored."""
     return set(lake.rows(FOLDS, "run_number")["run_number"].unique().to_pylist())
 
 
 def replaced_folds(runs: Sequence[StoredRun], pinned: Mapping[str, int]) -> pc.Expression:
-    """Select rows of ``state.folds`` to delete when a run writes its own: of killed runs, and of runs no longer needed.
+    """Return a filter for rows of ``state.folds`` to delete: of killed runs, and of runs that are not needed.
 
     Args:
         runs: valid runs, the newest first.
+        pinned: run number by cluster from which replays start, see `pinned_runs`.
     """
     # Ranges, because min/max statistics cannot prune NOT IN.
     run_number, before = pc.field("run_number"), pc.scalar(True)
@@ -105,10 +108,10 @@ def replaced_folds(runs: Sequence[StoredRun], pinned: Mapping[str, int]) -> pc.E
 
 
 def among(folds: Mapping[Broker, int]) -> pc.Expression:
-    """Select the rows of ``state.folds`` from which brokers resume.
+    """Return a filter for the rows of ``state.folds`` from which brokers resume.
 
     Args:
-        folds: by broker, the run that wrote them; at least one.
+        folds: by broker, the number of the run that wrote its rows. At least one.
     """
     ids: dict[tuple[int, str], list[int]] = defaultdict(list)
     for (cluster_id, broker_id), number in sorted(folds.items()):

@@ -28,7 +28,7 @@ _PREDICTED = {o.LEADERSHIP_LOST: NOT_LEADER_OR_FOLLOWER, o.FENCED_EPOCH: FENCED_
 
 
 def fetch_operation(outcome: FetchOutcome, limits: Tolerances) -> dict[str, Any]:
-    """Return a fetch's columns of gold, except the connection's and produces' own. Times are microseconds.
+    """Return a fetch's columns of ``gold.delayed_operations``, except the connection's. Times are us.
 
     Returns:
         ``closing_topic`` is the topic as the connection's fetches identify it: by id since version 13.
@@ -100,17 +100,17 @@ _LISTS = [at for at, name in enumerate(SessionEvent._fields[:-1]) if SessionEven
 
 
 class SessionWorker:
-    """A worker that folds the events of each connection in their order, and classifies its fetches.
+    """Worker that replays the fetches of each connection, and classifies them.
 
-    They come in the order of `pipelines.replay.fetch_events.ORDER`; the session raises if they do not. A key's state is
-    the session at the last seal. The session at the new seal is written as a row.
+    Events are sorted by `pipelines.replay.fetch_events.ORDER`, else the session raises. A connection resumes from its
+    state at the last checkpoint. Its state at the new checkpoint is written as a row.
 
     Args:
-        limits: what is explained and what is late.
-        eras: versions of each (cluster, broker), with the time of their start.
-        sealed_us: by (cluster, broker), up to where the replay of fetches is final, exclusive.
-        since_us: by (cluster, broker), the seal of the saved sessions.
-        coarse: spans in which times are whole seconds.
+        limits: distances from the prediction that are explained, or late.
+        eras: by (cluster, broker), (start, version) of each version that ran.
+        sealed_us: by (cluster, broker), end of the final part of the fetch replay, exclusive, us.
+        since_us: by (cluster, broker), time of the checkpoint of the saved sessions.
+        coarse: (start, end) times in which timestamps are whole seconds.
         remote_waits: remote.fetch.max.wait.ms by (cluster, broker), where known.
     """
 
@@ -131,7 +131,7 @@ class SessionWorker:
         self._coarse = coarse or {}
 
     def __call__(self, batches: Batches, states: States) -> Batches:
-        """For a stateful fold: `KEY_TYPES`, the fields of `SessionEvent` and of its `Origin`."""
+        """Replay batches of `KEY_TYPES`, `SessionEvent` and `Origin` columns. `states`: saved sessions by key."""
         tables = Tables(SHAPES)
         for key, frozen, events in join_states(states, batches, len(KEY_TYPES), _read_events):
             yield from self._replay(key, frozen, events, tables)
@@ -174,10 +174,10 @@ class SessionWorker:
 
 
 class _Rows:
-    """The writer of the fetches of one connection.
+    """Writes the fetches of one connection.
 
     Attributes:
-        names: names of topics that fetches identify by id.
+        names: topic name by topic id.
     """
 
     def __init__(self, key: Key, tables: Tables, limits: Tolerances, coarse: Spans) -> None:

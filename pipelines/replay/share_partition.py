@@ -22,7 +22,7 @@ _TIMER_SLACK_US: Final = 2_000
 
 
 class Available(NamedTuple):
-    """From when records could be acquired."""
+    """The time from which records could be acquired."""
 
     #: lowest_us, highest_us: between them
     lowest_us: int
@@ -40,7 +40,7 @@ class _Lock(NamedTuple):
 
 @dataclass(slots=True)
 class ShareGroup:
-    """The records of a partition that a group has in hand."""
+    """Records of one partition that are locked for, or released by, members of a share group (KIP-932)."""
 
     locks: dict[int, _Lock] = field(default_factory=dict)  #: by offset, who acquired it when
     #: by offset, between which instants it was given back
@@ -50,7 +50,7 @@ class ShareGroup:
 
 
 class SharePartition:
-    """Batches of a partition on its leader, and their state in each group."""
+    """Batches of one partition on its leader, for share groups: when each became readable."""
 
     def __init__(self) -> None:
         self.groups: dict[str, ShareGroup] = {}
@@ -61,7 +61,11 @@ class SharePartition:
         self._stable: deque[tuple[int, int, int]] = deque(maxlen=1_024)
 
     def batch(self, base_offset: int, lowest_us: int, highest_us: int, unstable: bool) -> None:
-        """Record that the high watermark passed a batch."""
+        """Record that the high watermark passed a batch between two times.
+
+        Args:
+            unstable: the batch belongs to an open transaction.
+        """
         if base_offset not in self._batches:
             at = bisect_left(self._bases, base_offset)
             self._bases.insert(at, base_offset)
@@ -71,11 +75,13 @@ class SharePartition:
             del self._batches[self._bases.pop(0)]
 
     def stable(self, below: int, lowest_us: int, highest_us: int) -> None:
-        """Record a move of the last stable offset."""
+        """Record that the last stable offset moved to `below` between two times."""
         self._stable.append((below, lowest_us, highest_us))
 
     def records(self, offset: int) -> Available | None:
-        """Return when a record came below the high watermark or last stable offset. None if unknown."""
+        """Return when a record first became readable: the high watermark or last stable offset passed it. None if
+        unknown.
+        """
         at = bisect_right(self._bases, offset) - 1
         if at < 0:
             return None
@@ -89,7 +95,11 @@ class SharePartition:
         return Available(lowest_us, highest_us, RECORDS)
 
     def again(self, group: ShareGroup, offset: int, completed_us: int) -> Available | None:
-        """Return when a delivered record could be delivered again. None if unknown."""
+        """Return when a record that was already delivered could be delivered again. None if unknown.
+
+        Args:
+            completed_us: answer time of the fetch that delivered it again.
+        """
         released = group.released.get(offset)
         if released is not None:
             return Available(*released, RELEASED)
@@ -102,15 +112,21 @@ class SharePartition:
     def acquired(
         self, group: ShareGroup, first: int, last: int, member: str | None, instants: tuple[int, int], timeout_us: int
     ) -> None:
-        """Lock records for a member that acquired them between two times."""
+        """Lock the records from `first` to `last` for a member.
+
+        Args:
+            instants: (earliest, latest) time of the acquisition, us.
+            timeout_us: duration of the lock.
+        """
         for offset in range(first, last + 1):
             group.locks[offset] = _Lock(member, *instants, timeout_us)
             group.released.pop(offset, None)
 
     def given_back(self, group: ShareGroup, first: int, last: int, instants: tuple[int, int], kind: int) -> None:
-        """Apply a member's acknowledgement. A gap (0) and a renewal (4) keep the records locked.
+        """Apply a member's acknowledgement of records. A gap (0) and a renewal (4) keep the records locked.
 
         Args:
+            instants: (earliest, latest) time of the acknowledgement, us.
             kind: of ``AcknowledgeType``: 1 accept, 2 release, 3 reject, 4 renew.
         """
         for offset in range(first, last + 1):

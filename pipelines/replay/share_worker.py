@@ -76,7 +76,7 @@ Place = tuple[str, int]
 
 
 def shared_topics(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the topics that share groups read, by id, from ``silver.requests``."""
+    """Return the distinct (cluster, topic id) that share groups read, from ``silver.requests``."""
     rows = rows.filter(is_in(rows.column("api"), SHARE_APIS))
     pairs = {
         (cluster_id, part["topic_id"])
@@ -89,12 +89,12 @@ def shared_topics(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class ShareReader:
-    """Makes rows; goes to the tasks that read them.
+    """Converts requests of share groups, and batches they may wait for, to rows. Sent to the tasks that read the rows.
 
     Args:
-        bounds: which requests are wanted.
+        bounds: by broker, the time from which requests are wanted.
         topics: (cluster, topic) that share groups read.
-        topic_names: by (cluster, topic id).
+        topic_names: topic name by (cluster, topic id).
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class ShareReader:
         self._topic_names = topic_names
 
     def wakes(self, rows: pa.RecordBatch) -> Batches:
-        """Yield batches that the high watermark passed, and moves of the last stable offset (`Wake`)."""
+        """Yield rows for batches that the high watermark passed, and for moves of the last stable offset."""
         rows = rows.filter(is_in(rows.column("wake"), (BATCH, STABLE)))
         places = zip(rows.column("cluster_id").to_pylist(), rows.column("topic").to_pylist(), strict=True)
         rows = rows.filter(pa.array([place in self._topics for place in places], pa.bool_()))
@@ -121,7 +121,7 @@ class ShareReader:
         yield made.filter(both(pc.is_valid(lowest), pc.is_valid(highest)))
 
     def requests(self, rows: pa.RecordBatch) -> Batches:
-        """Yield requests of members."""
+        """Yield rows for ShareFetch and ShareAcknowledge requests."""
         rows = rows.filter(is_in(rows.column("api"), SHARE_APIS))
         rows = self._bounds.filter_rows(rows, micros(rows.column("handled_time")))
         ids = operation_ids(rows).to_pylist()
@@ -154,13 +154,13 @@ def _convert_times(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class ShareWorker:
-    """A worker that folds the requests of share group members to each broker, and classifies them.
+    """Worker that replays the requests of share group members to each broker, and classifies them.
 
     Args:
-        limits: what is explained and what is late.
+        limits: distances from the prediction that are explained, or late.
         write_timeouts: share.coordinator.write.timeout.ms by (cluster, broker), where known.
-        coarse: spans in which times are whole seconds.
-        since_us: by broker; requests handled earlier are read for their locks only.
+        coarse: (start, end) times in which timestamps are whole seconds.
+        since_us: by broker. Requests handled before are read for their locks only.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class ShareWorker:
         self._since_us = since_us
 
     def __call__(self, batches: Batches) -> Batches:
-        """For ``mapInArrow``: `KEY_TYPES` and `COLUMNS`; gives blobs of `SHAPES`."""
+        """Classify batches of `KEY_TYPES` and `COLUMNS`, sorted by broker. Signature of ``mapInArrow``."""
         tables = Tables(SHAPES)
         for broker, rows in groups(batches, len(KEY_TYPES), named(COLUMNS)):
             partitions: dict[Place, SharePartition] = defaultdict(SharePartition)
@@ -262,7 +262,13 @@ class ShareWorker:
         untold: bool,
         others_us: Iterable[tuple[int, int]],
     ) -> tuple[int | None, int | None, str, str | None]:
-        """Return the predicted interval, its cause, and the missing evidence."""
+        """Return (lowest, highest, cause, missing evidence) of the predicted answer. Times in us, None if unpredicted.
+
+        Args:
+            available: when its records could be acquired. None if unknown.
+            untold: the logs do not show all records that could be acquired.
+            others_us: (earliest, latest) times of other events that can complete it.
+        """
         dequeued_us, handled_us, completed_us = (
             request[f"{name}_time"] for name in ("dequeued", "handled", "completed")
         )
@@ -300,7 +306,12 @@ class ShareWorker:
 def _apply_delivered(
     partition: SharePartition, group: ShareGroup, part: Row, request: Row, counts: dict[str, int]
 ) -> Iterator[tuple[Available | None, int, str | None]]:
-    """Yield for each delivered part of a partition: when it was available, its records, the expired lock's holder."""
+    """Yield (time available, number of records, holder of the expired lock) for each delivered part of a partition.
+
+    Args:
+        part: the partition in the request and its answer.
+        counts: numbers of acknowledged and refused records, updated here.
+    """
     dequeued_us, completed_us = request["dequeued_time"], request["completed_time"]
     for batch in part["acknowledged"] or ():
         for first, last, kind in _split_types(batch):

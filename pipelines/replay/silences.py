@@ -23,17 +23,17 @@ SHAPES: Final = {SILENCES: shape({"cluster_id": "string", "broker_id": "int", "s
 
 
 class SilenceWorker:
-    """A worker that finds, by broker, the earliest silence before the seal that a new fetch ended.
+    """Worker that finds, by broker, the earliest pause before the checkpoint that a newly read fetch ended.
 
     Args:
-        sealed_us: by broker, up to where its replay is final.
+        sealed_us: by broker, end of the final part of its replay, us.
     """
 
     def __init__(self, sealed_us: Mapping[Broker, int]) -> None:
         self._sealed_us = sealed_us
 
     def __call__(self, batches: Batches) -> Batches:
-        """For ``mapInArrow``: `KEY_TYPES` and `COLUMNS`; gives blobs of `SHAPES`."""
+        """Fold batches of `KEY_TYPES` and `COLUMNS`, sorted by connection. Signature of ``mapInArrow``."""
         earliest: dict[Broker, int] = {}
         for (cluster_id, broker_id, _), fetches in groups(batches, len(KEY_TYPES), _read_fetches):
             broker = cluster_id, broker_id
@@ -47,10 +47,10 @@ class SilenceWorker:
 
 
 def silent_since(fetches: Iterable[tuple[int, bool]]) -> int | None:
-    """Return when the last known fetch before the first new one arrived, microseconds. None without a recent one.
+    """Return the arrival of the last known fetch before the first new one, us. None without a recent one.
 
     Args:
-        fetches: of one connection, in order: when it arrived, and True if no earlier run knew it.
+        fetches: (arrival time, is new) of one connection's fetches, in order. New: no earlier run read it.
     """
     last_us = None
     for arrival_us, is_new in fetches:

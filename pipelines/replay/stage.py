@@ -48,7 +48,7 @@ _OPEN = shape({"cluster_id": "string", "broker_id": "int", "wakes_us": "long", "
 
 
 class Replayed(NamedTuple):
-    """The output of a replay as files. They exist until its block ends, except files of gold's own tables."""
+    """The output of a replay: staged files, deleted when the replay's context ends. Files of gold's tables are kept."""
 
     partitions: Staged  #: tables of `pipelines.replay.partition_worker.SHAPES`
     #: tables of `pipelines.replay.session_worker.SHAPES`, which are `pipelines.replay.late.OPERATION_SHAPES`
@@ -67,10 +67,10 @@ def replayed(
     window: ReplayWindow = WHOLE,
     into: Sequence[TableSpec] = (),
 ) -> Iterator[Replayed]:
-    """Replay every delayed produce, fetch and ISR change in silver.
+    """Replay all delayed produces, fetches and ISR changes in silver.
 
     Args:
-        window: which part of silver, and the saved state to resume from. All of silver by default.
+        window: the time ranges of silver to read, and the saved state to resume from. All of silver by default.
         into: tables of gold whose files are written into their own folders, for the caller to commit.
     """
     with staging(lake) as folder:
@@ -99,7 +99,7 @@ def replayed(
 def replay_partitions(
     lake: Lake, premises: Premises, ground: Grounds, config: ReplayConfig, window: ReplayWindow = WHOLE
 ) -> Folded | None:
-    """Run the kernel, partition by partition. Return blobs of `pipelines.replay.partition_worker.SHAPES`."""
+    """Run the produce and ISR replay of each partition. Return tables of `pipelines.replay.partition_worker.SHAPES`."""
     wakes = window.carried_of(WAKE, map_batches(carried_rows.wakes))
     folds = window.carried_of(PARTITION, map_batches(carried_rows.partition_states))
     events = timeline(lake, premises, ground, config.evidence_tier_max, window, wakes)
@@ -109,7 +109,7 @@ def replay_partitions(
 
 
 def _make_seals(lake: Lake, partitions: Staged, window: ReplayWindow, premises: Premises) -> dict[Broker, Seal]:
-    """Return up to where this run is final: fetches without open wakes, requests without open outcomes."""
+    """Return by broker the new checkpoint: the time up to which its fetches and requests are final."""
     if not window.until:
         return {}
     least = read_few_rows(lake, partitions.reading(OPEN, map_batches(_find_least_open)), _OPEN)
@@ -139,7 +139,7 @@ def _find_least_open(rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
 
 
 def produce_fold(partitions: Staged, limits: Tolerances, contexts: Contexts, window: ReplayWindow) -> Fold:
-    """Return the fold for `pipelines.replay.late.OPERATION_SHAPES`."""
+    """Return the stage that judges produces, for `pipelines.replay.late.OPERATION_SHAPES`."""
     reader = produce_worker.ProduceReader(window.waiting, counts_of(contexts))
     waits = window.waiting.where("handled_time")
     readings = [
@@ -162,7 +162,7 @@ def session_fold(
     window: ReplayWindow,
     seals: Mapping[Broker, Seal],
 ) -> Fold:
-    """Return the fold for `SESSION_SHAPES`. Without readings if there are no fetches."""
+    """Return the stage that replays fetches, for `SESSION_SHAPES`. It reads nothing if there are no fetches."""
     reader = fetch_events.FetchReader(window.sessions)
     where = window.sessions.where("dequeued_time")
     readings = [
@@ -187,14 +187,14 @@ LOCKED_US: Final = 600_000_000
 
 
 def share_fold(lake: Lake, premises: Premises, partitions: Staged, limits: Tolerances, window: ReplayWindow) -> Fold:
-    """Return the fold for ``gold.share_operations``. Without readings if no share group made a request.
+    """Return the stage for ``gold.share_operations``. It reads nothing if no share group made a request.
 
     Locks taken before the window come from requests up to LOCKED_US earlier.
 
     Args:
         partitions: tables of `pipelines.replay.partition_worker.SHAPES`.
-        limits: what is explained and what is late.
-        window: which part of silver.
+        limits: distances from the prediction that are explained, or late.
+        window: the time ranges of silver to read.
     """
     contexts, since_us = premises.contexts, window.waiting.instants
     worker = share_worker.ShareWorker(limits, contexts.settings(SHARE_WRITE_TIMEOUT), contexts.coarse, since_us)

@@ -18,7 +18,7 @@ from highwater.schemas.events import Event
 
 @dataclass
 class State:
-    """Everything that lives on between two events of one partition."""
+    """State of the replay of one partition on one broker, between two events."""
 
     context: Context
     leadership: Leadership | None = None  #: the current one; None while the broker does not lead
@@ -44,7 +44,7 @@ class State:
         return self.assigned if self.assigned is not None else self.replicas_seen
 
     def take_wakes(self, now_us: int) -> list[Wake]:
-        """Return and clear the wakes that are due."""
+        """Return and clear the events that may complete waiting fetches, if certain at `now_us`."""
         wakes = self.wakes
         wakes += self.log.settle(now_us)
         if wakes:
@@ -57,7 +57,7 @@ def new_leadership(state: State) -> Leadership:
 
 
 def current_leadership(state: State) -> Leadership:
-    """Return the current leadership. Without a logged start it begins with the first event that needs it."""
+    """Return the current leadership. If its start is not logged, it is created by the first event that needs it."""
     if state.leadership is None:
         state.leadership = new_leadership(state)
     return state.leadership

@@ -27,16 +27,18 @@ Isrs = Mapping[tuple[str, int, str, int], tuple[tuple[int, frozenset[int]], ...]
 
 
 class Throttles(NamedTuple):
-    """The throttles that may have held followers' fetches at a leader."""
+    """Replication throttles that may have delayed followers' fetches, with the ISRs of throttled topics."""
 
     contexts: Contexts
     isrs: Isrs
 
     def judged(self, broker: tuple[str, int], operation: dict[str, Any], limits: Tolerances) -> dict[str, Any]:
-        """Return the operation. A late one that a throttle may have held is marked unobservable, up to its timer.
+        """Return the operation. If it is late and a throttle may have delayed it, it is marked unobservable.
+
+        A fetch answered later than its own timeout is not explained by a throttle.
 
         Args:
-            broker: cluster and answering broker.
+            broker: (cluster, broker) that answered.
             operation: a row of ``gold.delayed_operations``, with ``handled_us`` and ``completed_us``.
         """
         waits = operation["operation"] == "fetch" and (operation["replica_id"] or -1) >= 0
@@ -52,7 +54,7 @@ class Throttles(NamedTuple):
         return operation | {"class": UNOBSERVABLE, "class_reason": reason, "cause": o.THROTTLED, "known_bug": None}
 
     def _is_holding(self, broker: tuple[str, int], operation: Mapping[str, Any]) -> bool | None:
-        """Return True if a throttle may have held it. None if no line shows whether the follower was in sync."""
+        """Return True if a throttle may have delayed the fetch. None if unknown: no line shows if it was in sync."""
         topic, partition, time_us = (
             operation["closing_topic"],
             operation["closing_partition"],
@@ -71,7 +73,7 @@ NO_THROTTLES: Final = Throttles(Contexts(), {})
 
 
 def is_throttled(contexts: Contexts, broker: tuple[str, int], topic: str, partition: int, time_us: int) -> bool:
-    """Return True if a leader may keep a partition's records from followers that are not in sync."""
+    """Return True if the leader's throttle applies to the partition, for followers that are not in sync."""
     rate = find_value(contexts.broker_configs.get((*broker, LEADER_THROTTLE_RATE), ()), time_us)
     replicas = find_value(contexts.topic_configs.get((*broker, topic, THROTTLED_LEADERS), ()), time_us)
     if not rate or not replicas:

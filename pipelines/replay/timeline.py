@@ -73,7 +73,7 @@ _CHANGE_COLUMNS = (
 
 
 class Grounds(NamedTuple):
-    """The inputs of the replay of partitions and fetches."""
+    """Inputs for the replay of partitions and fetches."""
 
     #: `pipelines.replay.connections.SHAPES`, events of leaderships and ISRs (`broker_lines.SHAPES`), and files of
     #: `FOLLOWER_TABLES` for the caller to commit
@@ -83,7 +83,12 @@ class Grounds(NamedTuple):
 
 
 def grounds(lake: Lake, premises: Premises, window: ReplayWindow, folder: Staging) -> Grounds:
-    """Build the inputs: folds by connection, by broker, and by partition of all its followers."""
+    """Build the inputs: stages by connection, by broker, and by partition over all followers.
+
+    Args:
+        window: the time ranges of silver to read, and the saved state.
+        folder: where the stages' tables are written.
+    """
     carried = _load_evidence(lake, window)
     lake.create(FOLLOWER_TABLES)
     folds = [
@@ -98,7 +103,7 @@ def grounds(lake: Lake, premises: Premises, window: ReplayWindow, folder: Stagin
 
 
 def connection_fold(lake: Lake, premises: Premises, window: ReplayWindow, carried: Evidences) -> Fold:
-    """Return the fold for `pipelines.replay.connections.SHAPES`. Without readings if requests are not logged.
+    """Return the stage for `pipelines.replay.connections.SHAPES`. It reads nothing if requests are not logged.
 
     Without a request log, no ISR change has a known due time, so silences of brokers are not needed.
     """
@@ -124,7 +129,7 @@ def connection_fold(lake: Lake, premises: Premises, window: ReplayWindow, carrie
 
 
 def _find_serving(lake: Lake) -> frozenset[Broker]:
-    """Return the brokers that serve consumers with a rack."""
+    """Return the (cluster, broker) that consumers with a rack fetch from."""
     reading = Reading(
         silver.FETCH_REQUESTS, follower_reads.RACK_COLUMNS, map_batches(follower_reads.racks), digest="brokers of racks"
     )
@@ -133,7 +138,11 @@ def _find_serving(lake: Lake) -> frozenset[Broker]:
 
 
 def clocks_apart(lake: Lake, premises: Premises, connected: Staged, window: ReplayWindow) -> Apart:
-    """Return the clock offsets between leaders and the followers that serve consumers."""
+    """Return bounds of the clock offsets between leaders and the followers that consumers fetch from.
+
+    Args:
+        connected: output of `connection_fold`.
+    """
     serving = _find_serving(lake)
     if not serving:
         return {}
@@ -162,7 +171,7 @@ def _load_evidence(lake: Lake, window: ReplayWindow) -> Evidences:
 
 
 def leadership_fold(premises: Premises, window: ReplayWindow) -> Fold:
-    """Return the fold that makes `pipelines.replay.broker_lines.SHAPES`."""
+    """Return the stage for `pipelines.replay.broker_lines.SHAPES`."""
     readings = [
         Reading(silver.LEADER_AND_ISR, broker_lines.LEADERSHIP_COLUMNS, broker_lines.leaderships),
         Reading(silver.ISR_CHANGES, broker_lines.CHANGE_COLUMNS, broker_lines.isr_changes),
@@ -185,12 +194,12 @@ def timeline(
     window: ReplayWindow = WHOLE,
     carried: Sequence[Reading] = (),
 ) -> list[Reading]:
-    """Return the readings that make the events of all partitions, in the columns of `EVENTS`.
+    """Return the table scans that yield the events of all partitions, in the columns of `EVENTS`.
 
     Args:
-        tier_max: evidence above this tier is left out (design section 1).
-        window: which part of silver.
-        carried: saved state to resume from, as events.
+        tier_max: highest log detail to use (T0 to T3).
+        window: the time ranges of silver to read.
+        carried: scans of saved events to resume from.
     """
     contexts, sealed = premises.contexts, window.sealed
     reader = EventReader(

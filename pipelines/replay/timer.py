@@ -22,21 +22,17 @@ _MILLISECOND_US: Final = 1_000
 
 
 def expiry_interval_us(inserted_earliest_us: int, inserted_latest_us: int, delay_ms: int) -> tuple[int, int]:
-    """Return the interval in which an operation can expire, given when it was put into its purgatory.
+    """Return (lowest, highest) time at which an operation can expire, us. Without a delay: from the insertion on.
 
-    The timer cuts the time of insertion off to the millisecond, so an operation can expire up to a millisecond before
-    its full delay has passed (``TimingWheel``, ``SystemTimer``: ticks of 1 ms). The reaper sleeps for whole
-    milliseconds from any point within one, so it can wake up to a millisecond after the bucket is due. Beyond that only
-    a stalled reaper or executor thread delays an expiry. A trigger within the interval races with the timer: either
-    result is right.
+    The timer truncates the insertion time to the millisecond, so an operation can expire up to 1 ms early
+    (``TimingWheel``, ``SystemTimer``: ticks of 1 ms). The reaper sleeps whole milliseconds, so it can wake up to 1 ms
+    late. Only a stalled reaper or executor thread delays an expiry further. A trigger within the interval races with
+    the timer: either result is right.
 
     Args:
         inserted_earliest_us, inserted_latest_us: bounds of ``DelayedOperationPurgatory.tryCompleteElseWatch``, where
-            the delay starts (not at the arrival of the request), microseconds.
+            the delay starts (not at the arrival of the request).
         delay_ms: timeout of the produce, or max wait of the fetch.
-
-    Returns:
-        Lowest and highest instant, microseconds. Without a delay: from the insertion on.
     """
     delay_us = max(delay_ms, 0) * _MILLISECOND_US
     lowest_us = inserted_earliest_us + max(delay_us - _MILLISECOND_US, 0)
@@ -44,17 +40,19 @@ def expiry_interval_us(inserted_earliest_us: int, inserted_latest_us: int, delay
 
 
 def expired_late(operation: Mapping[str, Any]) -> bool:
-    """Return True for a row of ``gold.delayed_operations`` whose fetch another timer can have delayed."""
+    """Return True for a late fetch in ``gold.delayed_operations`` that its timer answered: other timers may have
+    delayed it.
+    """
     is_timer = operation["operation"] == "fetch" and operation["cause"] == o.TIMER
     return is_timer and operation["class"] in (JITTER, LATE)
 
 
 def held_up(operation: dict[str, Any], before_us: int | None, limits: Tolerances) -> dict[str, Any]:
-    """Classify a late expiry by what the timer ran before it.
+    """Classify a late expiry, given when the timer thread ran the expiry before it.
 
     Args:
-        operation: a row of ``gold.delayed_operations``, with additional times in microseconds, ``*_us``.
-        before_us: when the last timer ran that was due a tick earlier.
+        operation: a row of ``gold.delayed_operations``, with additional times ``*_us``.
+        before_us: when the timer ran the last expiry that was due at least a tick earlier. None if unknown.
     """
     highest_us = max(operation["highest_us"], before_us or 0)
     residual_us = max(operation["completed_us"] - highest_us - TICK_US, 0)

@@ -33,14 +33,14 @@ class OffsetOutOfRange(ValueError):
 
 
 class EpochEnd(NamedTuple):
-    """The end of an epoch in a leader's answer. Either part may be undefined (-1)."""
+    """An epoch and its end offset, in a leader's answer. Either may be undefined (-1)."""
 
     leader_epoch: int
     end_offset: int
 
 
 class Truncation(NamedTuple):
-    """Truncate to an offset (no effect at or beyond the log end offset); not complete: the leader is asked again."""
+    """Offset to truncate to, and whether the truncation is complete. If not, the follower asks the leader again."""
 
     offset: int
     complete: bool
@@ -58,7 +58,7 @@ class OutOfRangeReset(NamedTuple):
 def restarts_fetcher(
     rules: Rules, old_leader: int | None, new_leader: int, old_leader_epoch: int, new_leader_epoch: int
 ) -> bool:
-    """Return True if newer leadership state makes a follower stop fetching, and truncate before it fetches again.
+    """Return True if new leadership state makes a follower stop its fetcher, and truncate before fetching again.
 
     Source: ``Partition.makeFollower``; `Rules.fetcher_restart` has the versions.
     """
@@ -74,10 +74,12 @@ def restarts_fetcher(
 
 
 def end_offset_for(rules: Rules, epochs: Epochs, log_end_offset: int, leader_epoch: int) -> EpochEnd:
-    """Return where an epoch ends in a log with these epochs: in a leader's answer, or in a follower's own log.
+    """Return the end of an epoch in a log: the largest known epoch up to `leader_epoch`, and the next epoch's start.
 
-    It is the largest known epoch that is not above the requested one, and the start of the next epoch. Before 2.0 the
-    answer has no epoch; `EpochEnd.leader_epoch` is then undefined.
+    Before 2.0 the answer has no epoch; `EpochEnd.leader_epoch` is then undefined.
+
+    Args:
+        epochs: ((epoch, start offset), ...) of the log, ascending.
 
     Source: ``LeaderEpochFileCache.endOffsetFor``; KIP-101, KIP-279, KAFKA-7415.
     """
@@ -122,17 +124,16 @@ def diverging_epoch(
 def truncation_for_reply(
     rules: Rules, reply: EpochEnd, epochs: Epochs, log_end_offset: int, initial_offset: int
 ) -> Truncation:
-    """Return the truncation that follows from a leader's answer.
+    """Return the truncation that a follower does after a leader's answer.
 
     Args:
-        reply: the answer to a question (`end_offset_for`) or the diverging epoch of a fetch.
-        epochs, log_end_offset: the follower's own log.
-        initial_offset: its high watermark: where it truncates to if the leader does not know.
+        reply: the answer to OffsetForLeaderEpoch (`end_offset_for`) or the diverging epoch of a fetch.
+        epochs, log_end_offset: of the follower's log.
+        initial_offset: the follower's high watermark, used if the leader does not know the epoch.
 
     Returns:
-        The offset, never beyond its log end offset unless `initial_offset` is. Not complete: the leader named an epoch
-        that the follower does not know; it truncates, and asks for the end of the newest epoch that is left (before
-        2.8) or fetches naming it (since).
+        The offset, at most the log end offset unless it is `initial_offset`. Not complete if the follower does not know
+        the leader's epoch. It then asks for the end of its newest remaining epoch (before 2.8), or fetches with it.
 
     Source: ``ReplicaFetcherThread.maybeTruncate`` (0.11 to 1.1, KIP-101),
     ``AbstractFetcherThread.getOffsetTruncationState`` (since 2.0, KIP-279).
@@ -164,8 +165,9 @@ def out_of_range(
     """Return a follower's reaction to OFFSET_OUT_OF_RANGE from its leader.
 
     Args:
-        log_end_offset: the follower's own.
-        unclean_election: unclean.leader.election.enable of the topic; decides before 2.0.1 only.
+        log_end_offset: log end offset of the follower.
+        leader_start_offset, leader_end_offset: start and end offset of the leader's log.
+        unclean_election: unclean.leader.election.enable of the topic; only matters before 2.0.1.
 
     Source: ``ReplicaFetcherThread.handleOffsetOutOfRange``, ``AbstractFetcherThread.fetchOffsetAndTruncate``;
     KAFKA-7414.

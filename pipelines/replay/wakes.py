@@ -20,7 +20,7 @@ REPLICATED_STABLE: Final = "replicated_stable"
 
 
 class Wake(NamedTuple):
-    """Something that can complete delayed fetches of a partition. Instants are microseconds; None: never, unknown."""
+    """An event that may complete waiting fetches of a partition. Times in us; None if never or unknown."""
 
     #: batch; stable (the last stable offset moved); roll (a new segment began); leader_start; leader_end; check (the
     #: first thing in a new epoch that has the fetches of the partition checked); local_start (the broker's own log

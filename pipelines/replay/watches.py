@@ -42,7 +42,7 @@ _OF_CONSUMERS: Final = frozenset({STABLE, LOCAL_START, TIER_FAILED})
 
 
 class Watch(NamedTuple):
-    """A connection that reads a partition."""
+    """A connection that fetches from a partition, and from when until when."""
 
     connection: str  #: to the leader
     session_topic: str  #: how its fetches name the topic: by id since version 13, else by name
@@ -54,7 +54,7 @@ class Watch(NamedTuple):
 
 
 class SessionWake(NamedTuple):
-    """The fields of `schemas.session_events.SessionEvent` that a wake has, and the rank of its kind."""
+    """An event that may complete fetches of one connection: the fields of `SessionEvent` that it sets, and its rank."""
 
     connection: str
     rank: Int
@@ -75,11 +75,11 @@ SESSION_WAKE_TYPES: Final = map_spark_types(SessionWake)
 
 
 class Watches:
-    """The connections that read one partition from its leader.
+    """The connections that fetch one partition from its leader.
 
     Args:
-        partition: its number.
-        answering: spans in which the leader's version answers followers' fetches for its high watermark.
+        partition: partition number.
+        answering: (start, end) times in which the leader's version answers a follower to send it a new high watermark.
     """
 
     def __init__(self, partition: int, answering: Sequence[tuple[int, int]] = ()) -> None:
@@ -102,7 +102,7 @@ class Watches:
             self._by_hour[hour].append(watch)
 
     def woken_by(self, wake: Wake) -> Iterator[SessionWake]:
-        """Yield the session wakes for the connections that read the partition at that time."""
+        """Yield an event for each connection whose fetches of the partition the wake may complete."""
         if not self._by_hour:
             return
         if wake.kind in (REPLICATED, REPLICATED_STABLE):
@@ -125,7 +125,7 @@ class Watches:
                 yield SessionWake(watch.connection, rank, moved_us, s.COMMITTED, wake.committed_highest_us, *place)
 
     def _yield_consumer_wakes(self, wake: Wake) -> Iterator[SessionWake]:
-        """Yield session wakes for consumers that read from the follower, up to what it may show them."""
+        """Yield an event for each consumer that fetches from this follower, when its high watermark moves."""
         committed_only = wake.kind == REPLICATED_STABLE
         for watch in self._select_present(wake, wake.appended_lowest_us, follower=False):
             if watch.read_committed != committed_only:

@@ -16,7 +16,7 @@ from highwater.schemas.state import FOLDS
 
 
 class CarriedFolds(NamedTuple):
-    """Rows of ``state.folds`` from which a run resumes."""
+    """Saved rows of ``state.folds`` from which a run resumes."""
 
     files: tuple[Stored, ...]  #: files with these rows
     where: pc.Expression
@@ -24,7 +24,7 @@ class CarriedFolds(NamedTuple):
 
 @dataclass(frozen=True)
 class ReplayWindow:
-    """The part of silver that one run replays."""
+    """The time ranges of silver that one run replays: after each broker's checkpoint."""
 
     #: by broker, the seal from which it resumes; brokers without one are replayed from the beginning
     seals: Mapping[Broker, Seal] = field(default_factory=dict)
@@ -35,21 +35,21 @@ class ReplayWindow:
 
     @property
     def sealed(self) -> Bounds:
-        """Return the bounds of partition events: from the seals on."""
+        """Return by broker the time from which partition events are read: its checkpoint."""
         return Bounds({broker: seal.sealed_us for broker, seal in self.seals.items()}, self.last_us)
 
     @property
     def sessions(self) -> Bounds:
-        """Return the bounds of fetches that are not final yet."""
+        """Return by broker the time from which fetches are read: the first that is not final."""
         return Bounds({broker: seal.sessions_us for broker, seal in self.seals.items()}, self.last_us)
 
     @property
     def waiting(self) -> Bounds:
-        """Return the bounds of requests with appends that may not be final yet."""
+        """Return by broker the time from which requests are read: the first that may not be final."""
         return Bounds({broker: seal.waiting_us for broker, seal in self.seals.items()}, self.last_us)
 
     def carried_of(self, kind: str, rows_of: RowsOf) -> list[Reading]:
-        """Return the readings of saved rows of a kind, mapped by `rows_of` in the tasks."""
+        """Return table scans of the saved rows of a kind, mapped by `rows_of` in tasks. Empty without saved state."""
         if self.carried is None:
             return []
         files, where = self.carried
