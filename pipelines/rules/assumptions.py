@@ -50,19 +50,18 @@ def doubts(
     stretches: Iterable[Stretch] = (),
     starts: Iterable[tuple[str, int, int]] = (),
 ) -> dict[str, tuple[str, ...]]:
-    """Return why no verdict of a cluster can be clean, one sentence each. Empty if every assumption is met.
+    """Return by cluster why its verdict cannot be clean, one sentence each. Empty if every assumption is met.
 
     Args:
         clusters: clusters to judge. A file of an unknown cluster counts for the only cluster, or for none.
-        files: every log file that was read.
-        named: by cluster, brokers that the logs name as leader, replica or member of an ISR.
+        files: all log files that were read.
+        named: by cluster, brokers that the logs name as leader, replica or ISR member.
         versions: Kafka version by (cluster, broker).
-        clock_steps: cluster, broker and by how many seconds its clock was set back.
-        quarantined: cluster and path of files that were not read as declared, and are left out.
-        holes: lines that must have been logged and were not read. A hole of an unknown cluster counts for every
-            cluster.
-        stretches: when each broker logged to each kind of log.
-        starts: cluster, broker and time of each start, microseconds.
+        clock_steps: (cluster, broker, seconds) by which a clock was set back.
+        quarantined: (cluster, path) of files that were excluded because they were not read as declared.
+        holes: log lines known to be missing. A hole of an unknown cluster counts for every cluster.
+        stretches: when each broker wrote to each kind of log.
+        starts: (cluster, broker, time in us) of each broker start.
     """
     judged = sorted(clusters)
     read = [(file.cluster_id, file) for file in files]
@@ -119,10 +118,10 @@ def _find_unknown_versions(files: Iterable[LogFile], versions: Mapping[tuple[str
 def _find_missing_files(
     files: Iterable[LogFile], hours_by_log: Mapping[_Log, set[int]], starts: Collection[tuple[str, int, int]]
 ) -> Iterator[str]:
-    """Yield the gaps in series of rotated files.
+    """Yield messages about missing files in series of rotated logs.
 
-    A number that is left out is a gap, and so is an hour in which the broker wrote elsewhere. An hour or a day without
-    any line is one that may be missing, if the series is dense.
+    A missing number is a gap. So is an hour without a file in which the broker wrote to other logs. An hour or day
+    without any line may be missing if the series has a file for almost every other one.
     """
     by_series: dict[tuple[str, str], list[tuple[LogFile, re.Match[str]]]] = defaultdict(list)
     by_folder: dict[str, list[LogFile]] = defaultdict(list)
@@ -161,7 +160,7 @@ def _find_left_out(numbers: Iterable[str | None]) -> list[int]:
 
 
 def _group_hours(stretches: Iterable[Stretch]) -> dict[_Log, set[int]]:
-    """Return the hours in which each broker logged to each kind of log."""
+    """Return by (cluster, broker, kind of log) the hours, since the epoch, with log lines."""
     hours: dict[_Log, set[int]] = defaultdict(set)
     for stretch in stretches:
         log = stretch.cluster_id, stretch.broker_id, stretch.file_kind
@@ -174,7 +173,7 @@ def _find_silent_hours(
     neighbours: Iterable[LogFile],
     hours_by_log: Mapping[_Log, set[int]],
 ) -> list[str]:
-    """Return hours between two files of an hourly series without a file, while another log of the broker has lines."""
+    """Return messages about hours without a file in an hourly series, in which another log of the broker has lines."""
     hours = {
         file.first_us // HOUR_US: f"{match['day']}-{match['hour']}"
         for file, match in matches
@@ -192,9 +191,9 @@ def _find_silent_hours(
 def _find_left_out_times(
     matches: Iterable[tuple[LogFile, re.Match[str]]], starts: Iterable[tuple[str, int, int]]
 ) -> list[str]:
-    """Return the hours or days that a dense series of rotated files leaves out.
+    """Return messages about hours or days missing in a series of rotated files that is otherwise nearly complete.
 
-    Without a line in that time the broker was idle, down, or its file is missing. A broker that was down starts.
+    In that time the broker was idle or down, or its file is missing. A broker that was down logs a start.
     """
     rotated = sorted(
         (name, file.first_us, file.last_us, match["hour"] is not None, file)
@@ -228,7 +227,7 @@ def _find_left_out_times(
 
 
 def _parse_name_time(match: re.Match[str]) -> datetime | None:
-    """Return the time in the name of a rotated file, as the broker's wall clock had it. None if it has no valid one."""
+    """Return the time in a rotated file's name, on the broker's wall clock. None if the name has no valid time."""
     try:
         return datetime.fromisoformat(f"{match['day']}T{match['hour'] or '00'}:00").replace(tzinfo=UTC)
     except ValueError:  # No day, or digits that are none.

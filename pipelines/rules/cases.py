@@ -32,7 +32,7 @@ CASE: Final[StructType] = shape(_PLACE | _TYPES).add("evidence", _EVIDENCE)
 
 
 def case_row(case: Case, cluster_id: str, topic: str | None, partition: int | None) -> dict[str, Any]:
-    """Return the values of `CASE`, by name."""
+    """Return a possible violation (`Case`) as a row of `CASE`, by column name."""
     row = {name: getattr(case, name) for name in _TYPES}
     row["evidence"] = [ref._asdict() for ref in case.evidence]
     return {"cluster_id": cluster_id, "topic": topic, "partition": partition, **row}

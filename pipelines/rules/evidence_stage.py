@@ -39,7 +39,7 @@ _LAST_US = 29_348_006_400_000_000
 
 
 class Lines(NamedTuple):
-    """Lines of findings."""
+    """Log lines that prove reported violations."""
 
     logs: Mapping[Place, Line]  #: by place; a request of gold has the place of its request line
     #: of data directories, by place, topic and partition: a batch of metadata records is about several
@@ -47,7 +47,7 @@ class Lines(NamedTuple):
     requests: Mapping[Request, Place]  #: places of requests
 
     def of(self, finding: Found) -> list[tuple[Ref, Line]]:
-        """Return the lines of a finding that can be shown, in the order of its evidence."""
+        """Return (location, line) for each part of a violation's evidence whose line is available, in order."""
         shown = []
         for ref in finding.evidence:
             place = _place(ref, self.requests)
@@ -58,9 +58,10 @@ class Lines(NamedTuple):
 
 
 def lines_of(lake: Lake, findings: Iterable[Found]) -> Lines:
-    """Return the lines that the evidence of findings refers to.
+    """Return the log lines that the evidence of reported violations refers to.
 
-    Log lines that the last audit has shown are taken from ``gold.evidence``, since a file id is a hash of its content.
+    Lines shown by the last audit are taken from ``gold.evidence``. A file id is a hash of the file, so they cannot
+    differ.
     """
     refs = {ref for finding in findings for ref in finding.evidence}
     requests = _locate_requests(lake, sorted({request for ref in refs if (request := _get_request(ref)) is not None}))
@@ -117,7 +118,7 @@ def _read_lines(lake: Lake, places: Sequence[Place], within: pc.Expression | Non
 
 
 def _read_data_lines(lake: Lake, places: Sequence[Place]) -> dict[tuple[Place, str | None, int | None], Line]:
-    """Return entries of data directory files as text."""
+    """Return entries of data directory files as text lines, by (location, topic, partition)."""
     if not places or not lake.has_rows(DATA_FILES):
         return {}
     reader = open_reader(lake, [(DATA_FILES, None), *((spec, match_places(places)) for spec, _, _ in _TEXTS)])

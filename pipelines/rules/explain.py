@@ -27,7 +27,7 @@ EXAMPLES = "examples.json"
 
 @cache
 def examples() -> Mapping[str, Mapping[str, Any]]:
-    """Return one finding of a real corpus by rule: corpus, message, and its lines as file, line number and text."""
+    """Return by rule one example from a real cluster: corpus, message, and its lines as file, line number and text."""
     loaded: Mapping[str, Mapping[str, Any]] = orjson.loads(files(__package__).joinpath(EXAMPLES).read_bytes())
     return loaded
 
@@ -62,7 +62,7 @@ def _make_lines(rule: Rule) -> Iterator[str]:
 
 
 def _list_facts(rule: Rule) -> Sequence[tuple[str, str]]:
-    """Return the sections of a rule: the impact first, the proof last."""
+    """Return (heading, text) for the sections of a rule's description: impact first, proof last."""
     texts = rule.texts
     return (
         ("what it means for your data", texts.data),
@@ -77,7 +77,7 @@ def _list_facts(rule: Rule) -> Sequence[tuple[str, str]]:
 
 
 def known_bugs(rule: Rule) -> tuple[KnownBug, ...]:
-    """Return the bugs of any version that this rule finds, in the order of their table."""
+    """Return the known Kafka bugs, of any version, whose effects the rule finds. In table order."""
     return tuple(bug for bug in KNOWN_BUGS if rule.rule_id in bug.rule_ids)
 
 

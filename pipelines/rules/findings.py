@@ -45,7 +45,7 @@ IMPLIED: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Found(Case):
-    """A case with its place, its identity, and its configured severity."""
+    """A reported violation or observation: its partition, id and configured severity."""
 
     finding_id: str  #: MD5 of rule, place, offsets, time and message; the same whatever the order of the files
     cluster_id: str
@@ -74,7 +74,12 @@ class Result:
 
 
 def findings_of(cases: Iterable[Mapping[str, Any]], severities: Mapping[str, str]) -> list[Found]:
-    """Return findings in order, with the configured severities of violations."""
+    """Return violations to report, in order, with the severities of the configuration.
+
+    Args:
+        cases: rows of `CASE`.
+        severities: configured severity by rule id.
+    """
     findings: dict[str, Found] = {}
     for case in cases:
         configured = severities.get(case["rule_id"], VIOLATION)
@@ -125,7 +130,12 @@ def _is_overlapping(finding: Found, other: Found) -> bool:
 def counted(
     left_out: Mapping[tuple[str, str, str], int], severities: Mapping[str, str]
 ) -> dict[tuple[str, str, str], int]:
-    """Count truncated cases by cluster, rule and configured severity."""
+    """Count cases that are only counted, by (cluster, rule, configured severity).
+
+    Args:
+        left_out: counts by (cluster, rule, original severity).
+        severities: configured severity by rule id.
+    """
     counts: dict[tuple[str, str, str], int] = defaultdict(int)
     for (cluster_id, rule_id, severity), count in left_out.items():
         weight = severities.get(rule_id, VIOLATION) if severity == VIOLATION else severity
@@ -141,13 +151,13 @@ def results_of(
     doubts: Mapping[str, Sequence[str]],
     left_out: Mapping[tuple[str, str, str], int] = MappingProxyType({}),
 ) -> list[Result]:
-    """Return one result per cluster and rule. Missing evidence of one cluster does not affect another.
+    """Return one result per cluster and rule. Missing evidence in one cluster does not affect other clusters.
 
     Args:
-        checked: facts judged, by cluster and rule.
-        errors: exceptions of rules. Such a rule is inconclusive unless it also found a violation.
-        doubts: every cluster with its unmet assumptions. No rule is clean with any.
-        left_out: cases that were only counted, by cluster, rule and severity.
+        checked: number of facts judged, by (cluster, rule).
+        errors: message of a rule's exception, by (cluster, rule). The rule is inconclusive unless it found a violation.
+        doubts: by cluster, its unmet assumptions. With any, no rule is clean.
+        left_out: cases that were only counted, by (cluster, rule, severity).
     """
     counts: dict[tuple[str, str, str], int] = defaultdict(int)
     for finding in findings:
@@ -188,7 +198,12 @@ class Known(NamedTuple):
 def known_of(
     closed: ClusterInstants, known: ClusterInstants, findings: Iterable[Row], evidence: Iterable[Row]
 ) -> Known:
-    """Return the last audit's findings from before dropped days. None of a cluster that has lost no days."""
+    """Return the last audit's findings from before the dropped days. Clusters without dropped days have none.
+
+    Args:
+        closed: by cluster, the time before which new findings are not accepted.
+        known: by cluster, the time before which findings of the last audit are kept.
+    """
     rows = [
         row for row in findings if (us := known.of(row["cluster_id"])) and (row["time"] is None or row["time"] < us)
     ]
@@ -197,11 +212,7 @@ def known_of(
 
 
 def told_now(known: Known, findings: Iterable[Found]) -> tuple[list[Found], list[Found]]:
-    """Split findings into those retained from earlier runs and new ones.
-
-    Returns:
-        Known findings, without their evidence, and new ones.
-    """
+    """Split findings into those kept from earlier runs, without their evidence, and new ones."""
     before = {fingerprint(row, row["time"]): row for row in known.findings}
     ids = {row["finding_id"] for row in known.findings}
     new, grown = [], set()

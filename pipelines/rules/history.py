@@ -30,7 +30,7 @@ PLACE: Final = Fact._fields.index("file_id")
 
 
 class Tenure(NamedTuple):
-    """A broker led in an epoch at some instant."""
+    """The leader epoch of a broker at some time."""
 
     epoch: int  #: leader epoch
     #: the last epoch in which it can have led then, by its lines before and after; None if unknown
@@ -40,13 +40,13 @@ class Tenure(NamedTuple):
 
     @property
     def certain(self) -> bool:
-        """Return True if the broker's lines before and after the time exclude another epoch of its own."""
+        """Return True if the broker's lines before and after the time exclude another leader epoch."""
         return self.begun and self.latest == self.epoch
 
 
 @dataclass
 class FactHistory:
-    """All that is kept of one partition; facts of rank `HISTORY_RANK` come first, in the order of their times."""
+    """Facts of one partition that rules can query. Facts of rank `HISTORY_RANK` come first, in time order."""
 
     #: Kafka version by (broker, instant), None where unknown
     version: Callable[[int, int], str | None] = lambda broker_id, time_us: None
@@ -65,7 +65,7 @@ class FactHistory:
     _copies_us: int | None = None
 
     def add(self, fact: Fact) -> None:
-        """Add a fact of the history. A line in several files counts as often as in one of them."""
+        """Add a fact. A line that several files contain is added once."""
         if fact.kind in _LINES:
             if fact.time_us != self._copies_us:
                 self._copies_us, self._copies = fact.time_us, {}
@@ -75,7 +75,7 @@ class FactHistory:
 
     @property
     def brokers(self) -> set[int]:
-        """Return the brokers that lead, are in sync or assigned, by any line."""
+        """Return the brokers that any line names as leader, replica or ISR member."""
         named: set[int] = set()
         for fact in (*self.facts[a.LEADERSHIP], *self.facts[a.METADATA], *self.facts[a.ISR_CHANGE]):
             named |= {fact.leader} if fact.leader is not None else set()
@@ -84,7 +84,7 @@ class FactHistory:
 
     @cached_property
     def strangers(self) -> tuple[frozenset[int], ...]:
-        """Return groups of several brokers that do not name each other in lines of leaders and ISRs."""
+        """Return groups of brokers that no line of leaders and ISRs connects, if there are several groups."""
         groups: list[set[int]] = []
         for fact in (*self.facts[a.LEADERSHIP], *self.facts[a.METADATA], *self.facts[a.ISR_CHANGE]):
             named = {fact.broker_id, fact.leader, *(fact.isr or ()), *(fact.replicas or ())}
@@ -95,14 +95,14 @@ class FactHistory:
 
     @property
     def chain(self) -> FetchChain:
-        """Return the connection of the last fetch (`chain.fact`)."""
+        """Return the fetches of the connection of the last fetch."""
         return self.chains.last
 
     # ------------------------------------------------------------ incarnations
 
     @cached_property
     def topic_lives(self) -> TopicLives:
-        """Return the lives of the topic. Epochs start again in each life."""
+        """Return the incarnations of the topic: it may have been deleted and re-created. Epochs restart in each one."""
         roles = ((fact.name, fact) for fact in self.facts[a.LEADERSHIP])
         created_us = (fact.time_us for fact in self.facts[a.PARTITION_STATE] if fact.detail == NON_EXISTENT)
         return topic_lives(roles, self.facts[a.METADATA], created_us)
@@ -115,7 +115,7 @@ class FactHistory:
         )
 
     def incarnation(self, time_us: int) -> int:
-        """Return how often the topic had been re-created at a time."""
+        """Return the index of the topic's incarnation at a time: how often it had been re-created."""
         return self.topic_lives.at(time_us)
 
     # ------------------------------------------------------------------ epochs
@@ -128,7 +128,7 @@ class FactHistory:
         return self._epochs[key]
 
     def close(self) -> None:
-        """Fold the complete history into epochs."""
+        """Derive leader epochs from the complete history. Call it after the last `add`."""
         for fact in (*self.facts[a.METADATA], *self.facts[a.LEADERSHIP], *self.facts[a.PARTITION_STATE]):
             if fact.leader_epoch is None:
                 continue
@@ -146,7 +146,7 @@ class FactHistory:
                 self.epoch(fact.leader_epoch, fact.time_us).wrote(fact.offset, fact)
 
     def _is_last_life(self, fact: Fact) -> bool:
-        """Return True if a file's entry is of the last known life of the topic, not of an earlier or later namesake."""
+        """Return True if a file's entry is of the topic's last incarnation, not of a deleted topic of the same name."""
         newest_id = self.topic_lives.newest_id
         if None not in (newest_id, fact.topic_id):
             return fact.topic_id == newest_id
@@ -158,7 +158,7 @@ class FactHistory:
         return contradicting(self.facts[a.EPOCH_ENTRY], lambda number: (starts.get(number) or (None,))[0])
 
     def stream(self, fact: Fact) -> None:
-        """Add a streaming fact. Only what it shows of an epoch's writes and commits is kept."""
+        """Add a fetch, append or answer. Only what it shows about an epoch's writes and commits is kept."""
         if fact.broker_id is not None and self._is_near_birth(fact.broker_id, fact.time_us):
             return
         if fact.kind == a.APPEND and fact.broker_id is not None and fact.offset is not None:
@@ -197,7 +197,7 @@ class FactHistory:
         }
 
     def go_on(self, kept: Mapping[str, Any]) -> None:
-        """Restore the `kept` state of an earlier run. The history is closed and starts with the same lives."""
+        """Restore the `kept` state of an earlier run. Call it when all facts were added."""
         for key, highest in kept["epochs"]:
             epoch = self._epochs.setdefault(key, Epoch(key[1]))
             if highest is not None:
@@ -206,7 +206,7 @@ class FactHistory:
         self.lives.knew(kept["lives"])
 
     def extends(self, before: FactHistory) -> bool:
-        """Return True if all lives and states of an earlier history are unchanged, so that new ones come after them."""
+        """Return True if incarnations and states of an earlier history are unchanged, so new ones come after."""
         if self.topic_lives.births_us != before.topic_lives.births_us:
             return False
         return all(
@@ -219,26 +219,26 @@ class FactHistory:
 
     @cached_property
     def isr_known(self) -> IsrKnown:
-        """Return where the ISR of a leader is known."""
+        """Return the lookup of the ISR that a leader certainly had at a time."""
         return IsrKnown(self)
 
     @cached_property
     def lives(self) -> Lives:
-        """Return the topic ids that brokers knew. Fetches are added as they stream by."""
+        """Return the topic ids that brokers used over time. Fetches are added when they are streamed."""
         roles = (fact for fact in self.facts[a.LEADERSHIP] if fact.name in ROLES)
         return Lives(roles, self.topic_lives.births_us, self.skew_max_us)
 
     def _note_answer(self, fact: Fact, before: Fact | None) -> None:
-        """Record that the broker led in the fetch's epoch after the line of the fetch before."""
+        """Record that the broker led in the epoch of the fetch `fact`, after the line of the fetch `before` it."""
         if before is not None and fact.broker_id is not None and fact.leader_epoch is not None:
             key = (self.incarnation(fact.time_us), fact.broker_id, fact.leader_epoch)
             self._answered_us[key] = max(before.time_us, self._answered_us.get(key, -1))
 
     def are_of_one_life(self, number: int, later: int, time_us: int) -> bool | None:
-        """Return True if two epochs are of one life of the topic. None if these lines do not decide it.
+        """Return True if two leader epochs belong to one incarnation of the topic. None if the lines do not decide it.
 
-        The topic id proves it, or states with every partition epoch (zkVersion) between the two. A re-created topic
-        starts them again at 0.
+        Equal topic ids prove it, and so do states with all partition epochs (zkVersion) between the two. A re-created
+        topic restarts them at 0.
         """
         ids, later_ids = self.epoch(number, time_us).topic_ids, self.epoch(later, time_us).topic_ids
         if ids and later_ids:
@@ -251,7 +251,7 @@ class FactHistory:
         return True if all(len(known.get(v, ())) == 1 for v in range(max(first), min(last) + 1)) else None
 
     def epochs(self) -> Iterator[tuple[int, Epoch]]:
-        """Yield all epochs with their incarnations, ascending."""
+        """Yield (incarnation, epoch) of all leader epochs, ascending."""
         for key in sorted(self._epochs):
             yield key[0], self._epochs[key]
 
@@ -261,7 +261,7 @@ class FactHistory:
         return [self._epochs[key] for key in sorted(self._epochs) if key[0] == incarnation and key[1] > number]
 
     def lost_by(self, number: int, time_us: int, end: int) -> tuple[Epoch, tuple[int, Fact]] | None:
-        """Return the first later epoch that starts before `end`, with its start and the fact that shows it."""
+        """Return the first later epoch that starts below offset `end`, with (start offset, fact). Or None."""
         bounds = ((epoch, epoch.bound) for epoch in self.later(number, time_us))
         return next(((epoch, bound) for epoch, bound in bounds if bound is not None and bound[0] < end), None)
 
@@ -273,10 +273,10 @@ class FactHistory:
         return OwnLines(self.facts[a.LEADERSHIP])
 
     def tenure(self, broker_id: int, time_us: int) -> Tenure | None:
-        """Return the epoch in which a broker led at a time of its clock, by its lines. None if it did not lead.
+        """Return the epoch in which a broker led at a time of its clock, by its own lines. None if it did not lead.
 
-        It is certain if its lines exclude another epoch, or if it answered a later fetch in that epoch: a broker's
-        epochs only grow (``Partition.makeLeader``, ``makeFollower``).
+        It is certain if the lines exclude another epoch, or if the broker answered a later fetch in that epoch: a
+        broker's epochs only grow (``Partition.makeLeader``, ``makeFollower``).
         """
         known, after = self.own_lines.around(broker_id, time_us)
         if not known or self._is_near_birth(broker_id, time_us):
@@ -290,7 +290,7 @@ class FactHistory:
         return Tenure(epoch, latest, before, before.time_us < time_us - self.blur_us(broker_id, time_us))
 
     def _is_near_birth(self, broker_id: int, time_us: int) -> bool:
-        """Return True if a time in whole seconds may be before or after a re-creation of the topic."""
+        """Return True if a whole-second time is too close to a re-creation of the topic to be ordered."""
         births_us = self.topic_lives.births_us
         if not births_us:
             return False
@@ -300,7 +300,7 @@ class FactHistory:
     def _find_latest(self, epoch: int, before: Fact, after: list[Fact], broker_id: int) -> int | None:
         """Return the last epoch in which the broker can have led before its next line. None if unknown.
 
-        Its epochs only grow, and epochs known to be led by other brokers are excluded.
+        A broker's epochs only grow. Epochs led by other brokers are excluded.
         """
         following = next((fact for fact in after if fact.leader_epoch is not None), before)
         same_life = self.incarnation(before.time_us) == self.incarnation(following.time_us)
@@ -316,9 +316,9 @@ class FactHistory:
         return max(epoch, last)
 
     def starts_once(self, line: Fact) -> bool:
-        """Return True if a line of an epoch's start is surely the leader's first. KRaft before 3.3 may log it again.
+        """Return True if an epoch's start line is certainly the leader's first. KRaft before 3.3 may log it again.
 
-        Source: ``Partition.makeLeader``, which `Rules.partition_epoch_gates_state` is about.
+        Source: ``Partition.makeLeader``; see `Rules.partition_epoch_gates_state`.
         """
         version = self.version(line.broker_id, line.time_us) if line.broker_id is not None else None
         return rule_of(version, lambda rules: rules.epochs_start_once) is True
@@ -327,7 +327,7 @@ class FactHistory:
 
     @cached_property
     def states(self) -> dict[int, dict[int, list[CommittedState]]]:
-        """Return the states by incarnation and partition epoch. Several if lines disagree."""
+        """Return the committed states by incarnation and partition epoch. Several if lines disagree."""
         states: dict[int, dict[int, list[CommittedState]]] = defaultdict(lambda: defaultdict(list))
         for fact in (*_select_states(self.facts), *self._yield_commits()):
             assert fact.partition_epoch is not None
@@ -343,7 +343,7 @@ class FactHistory:
         return states
 
     def _yield_commits(self) -> Iterator[Fact]:
-        """Yield a leader's ISR commits, with the epoch in which it led by its lines."""
+        """Yield ISR commits of leaders, with the epoch in which the broker led."""
         for fact in self.facts[a.ISR_CHANGE]:
             if fact.name != "committed" or None in (fact.partition_epoch, fact.isr, fact.broker_id):
                 continue
@@ -352,7 +352,7 @@ class FactHistory:
                 yield fact._replace(leader=fact.broker_id, leader_epoch=number)
 
     def steps(self) -> Iterator[tuple[CommittedState, CommittedState]]:
-        """Yield pairs of consecutive states: none can be missing between them."""
+        """Yield (before, after) pairs of states with consecutive partition epochs: no state is missing between them."""
         for by_epoch in self.states.values():
             for partition_epoch in sorted(by_epoch):
                 before, after = by_epoch.get(partition_epoch - 1, []), by_epoch[partition_epoch]
@@ -360,7 +360,7 @@ class FactHistory:
                     yield before[0], after[0]
 
     def steps_to(self, number: int) -> list[tuple[CommittedState, CommittedState]]:
-        """Return the `steps` to a state of a leader epoch."""
+        """Return the (before, after) pairs whose later state is of leader epoch `number`."""
         return self._steps_to.get(number, [])
 
     @cached_property

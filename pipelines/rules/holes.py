@@ -57,7 +57,7 @@ TOGETHER_US: Final = 60_000_000
 
 
 class Hole(NamedTuple):
-    """A hole in a log, as in `schemas.gold.HOLES`."""
+    """Log lines known to be missing, as a row of `schemas.gold.HOLES`."""
 
     cluster_id: str
     broker_id: int | None  #: None if unknown
@@ -71,7 +71,7 @@ class Hole(NamedTuple):
 
 
 class MissingNumbers(NamedTuple):
-    """Numbers that are left out, between two lines of a request log."""
+    """Missing correlation ids between two lines of a request log."""
 
     since_us: int
     until_us: int
@@ -84,10 +84,11 @@ def holes_of_requests(
     runs: Iterable[FetchRun],
     fetch_ends: Iterable[FetchEnd],
 ) -> list[Hole]:
-    """Return the holes in the request logs that followers' fetches show.
+    """Return the gaps in request logs that followers' correlation ids show.
 
     Args:
-        lives, runs, fetch_ends: as in `pipelines.cluster.premises.Premises`.
+        files, lives, runs, fetch_ends: as in `pipelines.cluster.premises.Premises`: log files, broker starts and stops,
+            fetches without a missing id, and fetcher removals.
     """
     by_leader: dict[Broker, list[FetchRun]] = defaultdict(list)
     for run in runs:
@@ -105,7 +106,7 @@ def holes_of_requests(
 
 
 def _join_runs(runs: Iterable[FetchRun]) -> list[FetchRun]:
-    """Return runs in time order, joined where a file boundary had split one."""
+    """Return fetch runs in time order. Runs split by a file boundary are joined."""
     joined: list[FetchRun] = []
     last_place: dict[str, int] = {}
     for run in sorted(runs, key=attrgetter("first_us", "first_number")):
@@ -125,10 +126,10 @@ def _join_runs(runs: Iterable[FetchRun]) -> list[FetchRun]:
 
 
 def _find_gaps(runs: Sequence[FetchRun]) -> Iterator[MissingNumbers]:
-    """Yield the numbers that one leader's connections leave out.
+    """Yield the correlation ids missing on the connections to one leader.
 
     Args:
-        runs: in time order.
+        runs: fetches without a missing id, in time order.
     """
     connections: dict[str, list[FetchRun]] = defaultdict(list)
     last_of: dict[int, list[FetchRun]] = defaultdict(list)
@@ -151,7 +152,7 @@ def _find_gaps(runs: Sequence[FetchRun]) -> Iterator[MissingNumbers]:
 
 
 def _find_skipped(run: FetchRun, of_follower: Iterable[FetchRun], runs: Iterable[FetchRun]) -> Iterator[MissingNumbers]:
-    """Yield what is missing before a connection that continues the numbers of an earlier one of its thread."""
+    """Yield the ids missing between a connection and the earlier one of the same fetcher thread that it continues."""
     before = [other.last_number for other in of_follower if other.last_number < run.first_number]
     missing = run.first_number - max(before, default=-1) - 1
     if missing > UNANSWERED_MAX:
@@ -161,7 +162,7 @@ def _find_skipped(run: FetchRun, of_follower: Iterable[FetchRun], runs: Iterable
 
 
 def _merge_gaps(gaps: Iterable[MissingNumbers]) -> Iterator[MissingNumbers]:
-    """Yield gaps, with gaps near each other merged."""
+    """Yield gaps in time order, merged if at most `TOGETHER_US` apart."""
     hole: MissingNumbers | None = None
     for gap in sorted(gaps):
         if hole is not None and gap.since_us <= hole.until_us + TOGETHER_US:
@@ -184,7 +185,7 @@ def _make_gap_hole(leader: Broker, gap: MissingNumbers) -> Hole:
 
 
 class NumberGap(NamedTuple):
-    """Numbers that no request log has, between two requests of a producer's connection."""
+    """Correlation ids that no request log has, between two requests on a producer's connection."""
 
     cluster_id: str
     broker_id: int
@@ -196,10 +197,10 @@ class NumberGap(NamedTuple):
 
 
 def holes_of_numbers(gaps: Iterable[NumberGap]) -> list[Hole]:
-    """Return holes in request logs that the numbers of producers' requests show.
+    """Return the gaps in request logs that producers' correlation ids show.
 
-    A broker answers the requests of a connection in their order. A client may number a few requests to other brokers
-    that are never answered.
+    A broker answers the requests of a connection in order. A client may number a few requests to other brokers that are
+    never answered.
     """
     by_broker: dict[Broker, list[NumberGap]] = defaultdict(list)
     for gap in gaps:
@@ -223,7 +224,7 @@ def holes_of_numbers(gaps: Iterable[NumberGap]) -> list[Hole]:
 
 
 class _Activity:
-    """Spans in which brokers are known to have been at work, and the ends of their incarnations."""
+    """Times in which each broker is known to have worked, and when its processes ended."""
 
     def __init__(
         self,
@@ -266,11 +267,11 @@ class _Activity:
                 self._spans[leader] += spans
 
     def begins(self, broker: Broker) -> int | None:
-        """Return when a log other than the request log first shows a broker. None if never."""
+        """Return when a log other than the request log first shows the broker, us. None if never."""
         return min((since_us for since_us, _ in self._others[broker]), default=None)
 
     def turn(self, broker: Broker, after_us: int) -> int:
-        """Return when a broker next starts or begins to stop."""
+        """Return when the broker next starts or begins to stop at or after `after_us`, us. `NEVER_US` if never."""
         turns = (time_us for time_us in self._turns[broker] if time_us >= after_us - AT_WORK_US)
         return min(turns, default=NEVER_US)
 
@@ -279,12 +280,12 @@ class _Activity:
         return any(since_us <= time_us <= until_us for time_us in self._turns[broker])
 
     def fetches_until(self, follower: Broker, leader: int, after_us: int) -> int:
-        """Return until when a follower that fetches from a leader is not known to have stopped."""
+        """Return until when a follower is not known to have stopped fetching from the leader, us."""
         ends = (end.first_us for end in self._ends[follower, leader] if end.last_us >= after_us)
         return min(self.turn(follower, after_us), min(ends, default=NEVER_US))
 
     def was_fetched_from(self, leader: Broker, since_us: int, until_us: int) -> bool:
-        """Return True if a thread that fetched from the leader was stopped in the span, with the leader at work."""
+        """Return True if a fetcher from this leader was removed between the two times while the leader worked."""
         spans = [span for span in self._others[leader] if span[0] <= until_us and span[1] >= since_us]
         ends = (
             end.first_us
@@ -296,22 +297,22 @@ class _Activity:
         return any(since_us <= end_us <= until_us and spans for end_us in ends)
 
     def earliest(self, broker: Broker, after_us: int) -> int:
-        """Return the first time from `after_us` on at which a broker was at work."""
+        """Return the first time from `after_us` on at which the broker worked. `NEVER_US` if never."""
         return min(
             (max(since, after_us) for since, until in self._spans[broker] if until >= after_us), default=NEVER_US
         )
 
     def latest_of_others(self, broker: Broker, before_us: int) -> int:
-        """Return the last time up to `before_us` at which a broker was at work, without its request log."""
+        """Return the last time up to `before_us` at which logs other than the request log show the broker at work."""
         spans = self._others[broker]
         return max((min(until, before_us) for since, until in spans if since <= before_us), default=0)
 
 
 def _find_silences(leader: Broker, runs: Sequence[FetchRun], activity: _Activity) -> Iterator[Hole]:
-    """Yield spans without a fetch in a request log, though the broker and a follower that fetches from it are at work.
+    """Yield gaps without a fetch in a request log, while the leader and a follower that fetches from it worked.
 
     Args:
-        runs: of the leader, in time order.
+        runs: fetches from the leader without a missing id, in time order.
     """
     at_work: list[FetchRun] = []
     for place, run in enumerate(runs):
@@ -339,7 +340,8 @@ def _find_silence_end(
     """Return the latest time by which a live follower must have fetched from this live leader. 0 if there is none.
 
     Args:
-        runs: up to the silence. A short run waited during a pause of the leader; its thread may be gone.
+        runs: fetches before the silence. A short run waited in a paused leader, and its thread may be gone.
+        since_us, next_us: last fetch before, and first fetch after the silence.
     """
     leads_until = activity.latest_of_others(leader, min(next_us, activity.turn(leader, since_us)))
     for run in runs:
@@ -362,7 +364,10 @@ def _make_silence_hole(leader: Broker, since_us: int, until_us: int, is_last: bo
 
 
 def _find_late_begin(leader: Broker, runs: Iterable[FetchRun], activity: _Activity) -> Hole | None:
-    """Return the hole of a request log that begins later than other brokers' logs, with connections from before."""
+    """Return the gap before a request log that starts later than other brokers' logs. None if there is none.
+
+    Connections that are older than the log prove the gap.
+    """
     begin_us = activity.requests[leader][0]
     others = [span[0] for broker, span in activity.requests.items() if broker[0] == leader[0] and broker != leader]
     since_us = max(min(others, default=begin_us), activity.begins(leader) or 0)
@@ -380,7 +385,7 @@ def _find_late_begin(leader: Broker, runs: Iterable[FetchRun], activity: _Activi
 
 
 def between(since_us: int | None, until_us: int | None) -> str:
-    """Return two times as words, with a space before them. Empty if both are unknown."""
+    """Return ' between ... and ...' for two times; ' after' or ' before' if one is unknown. Empty if both are."""
     if since_us is None or until_us is None:
         since = "" if since_us is None else f" after {iso_utc(since_us)}"
         return since or ("" if until_us is None else f" before {iso_utc(until_us)}")
@@ -401,12 +406,12 @@ _OF_EVERY_BROKER: Final = {
 def missing_kinds(
     logging: Iterable[tuple[str, int, str]], files: Iterable[LogFile], named: Mapping[str, Iterable[int]]
 ) -> list[Hole]:
-    """Return holes for brokers without a kind of log that another broker of their cluster has.
+    """Return gaps for brokers without a kind of log that another broker of their cluster has.
 
     Args:
-        logging: cluster, broker and kind of the lines that were read, wherever they were logged.
-        files: every log file that was read.
-        named: brokers that the logs name as leader, replica or member of an ISR, by cluster. A controller is not.
+        logging: (cluster, broker, kind of log) of all lines that were read.
+        files: all log files that were read.
+        named: by cluster, brokers that the logs name as leader, replica or ISR member. Controllers are not included.
     """
     brokers_by_kind: dict[tuple[str, str], set[int]] = defaultdict(set)
     for cluster_id, broker_id, kind in logging:

@@ -70,10 +70,11 @@ _STRETCHES_MAX: Final = 500
 
 
 def write_holes(lake: Lake, premises: Premises, named: Mapping[str, set[int]], stamp: str) -> list[Hole]:
-    """Find holes, write them, and with them how many records fell to which template.
+    """Find missing log lines and write them to gold, with the number of records per message template.
 
     Args:
-        named: brokers that facts name as leader, replica or member of an ISR, by cluster.
+        named: by cluster, brokers that facts name as leader, replica or ISR member.
+        stamp: id of the audit, stored with the commit.
     """
     counts = _counts(lake)
     holes = [
@@ -92,7 +93,7 @@ def write_holes(lake: Lake, premises: Premises, named: Mapping[str, set[int]], s
 
 
 def unread(lake: Lake) -> list[Hole]:
-    """Return the holes of files that were not read, or not to their end."""
+    """Return a gap (`Hole`) for each file that was not read, or not to its end."""
     return holes_of_files(_files(lake), lake.dicts(UNREAD_FILES, *UNREAD_FILES.column_names))
 
 
@@ -101,7 +102,7 @@ def _files(lake: Lake) -> list[dict[str, Any]]:
 
 
 def _unparsed(lake: Lake) -> list[Hole]:
-    """Return the holes of records without facts that might have had some."""
+    """Return a gap (`Hole`) for records that were not understood and may have contained facts."""
     reader = open_reader(lake, [(silver.UNPARSED_LINES, None)])
     holes = [hole_of_requests(**row) for row in reader.rows(SQL["requests"])]
     if losses := stretches_of(reader.rows(SQL["lost"])):
@@ -110,7 +111,7 @@ def _unparsed(lake: Lake) -> list[Hole]:
 
 
 def _with_times(lake: Lake, losses: Sequence[Lost]) -> Iterable[Lost]:
-    """Return lost records with the times of the lines before and after them."""
+    """Return the lost records with the times of the lines before and after them."""
     near = losses[:_STRETCHES_MAX]
     reader = open_reader(lake, [(LOG_LINES, pc.field("file_id").isin(sorted({lost.file_id for lost in near})))])
     places = [{"file_id": lost.file_id, "first": lost.first, "last": lost.last} for lost in near]
@@ -122,7 +123,7 @@ def _with_times(lake: Lake, losses: Sequence[Lost]) -> Iterable[Lost]:
 
 
 def _number_gaps(lake: Lake) -> list[NumberGap]:
-    """Return the gaps in the numbers of producers' requests. Clients of large tables are searched part by part."""
+    """Return the missing correlation ids of producers. Large tables are searched in several parts."""
     parts = 1 + sum(file.size_bytes for spec in NUMBERED for file in lake.files(spec)) // SEARCHED_MAX
     reader = open_reader(lake, [(spec, None) for spec in NUMBERED])
     found = (reader.rows(SQL["number_gaps"], part=part, parts=parts) for part in range(parts))
@@ -130,14 +131,14 @@ def _number_gaps(lake: Lake) -> list[NumberGap]:
 
 
 def _leaderships(lake: Lake) -> list[Leadership]:
-    """Return the leaderships that only followers name."""
+    """Return leaderships that followers name and the leader itself did not log."""
     of_epochs = pc.field("role").isin(["leader_start", "follower_start"])
     reader = open_reader(lake, [(silver.LEADER_AND_ISR, of_epochs), (LOG_FILES, None)])
     return [Leadership(**row) for row in reader.rows(SQL["leaderships"])]
 
 
 def _unpaired(lake: Lake) -> list[Unpaired]:
-    """Return lines about changes of replicas without their counterpart in another log."""
+    """Return lines about a replica's role or fetcher whose counterpart in another log of the broker is missing."""
     of_changes = pc.field("role").isin(["request", "leader_start", "follower_start"])
     of_fetchers = pc.field("action").isin(["added", "removed"])
     needed = [(silver.LEADER_AND_ISR, of_changes), (silver.FETCHER_EVENTS, of_fetchers), (LOG_FILES, None)]
@@ -154,9 +155,9 @@ def _counts(lake: Lake) -> pa.Table:
 
 
 def logging_kinds(counts: pa.Table, files: Iterable[LogFile]) -> set[tuple[str, int, str]]:
-    """Return cluster, broker and kind of all lines; the kind is the file's or the logger's.
+    """Return (cluster, broker, kind of log) of all lines. The file or the logger determines the kind.
 
-    At INFO only requests of deprecated versions are logged (KAFKA-18272, 4.0): these make no request log.
+    At INFO only requests of deprecated versions are logged (KAFKA-18272, 4.0). They make no request log.
     """
     names = ("cluster_id", "broker_id", "kind", "logger", "level", "template", "outcome")
     kinds = {(file.cluster_id, file.broker_id, file.kind) for file in files if file.broker_id is not None}
@@ -170,7 +171,7 @@ def logging_kinds(counts: pa.Table, files: Iterable[LogFile]) -> set[tuple[str, 
 
 
 def _missing(holes: Sequence[Hole]) -> pa.Table:
-    """Return the missing records as rows of the coverage."""
+    """Return the numbers of missing records as rows of ``gold.coverage``."""
     counts: dict[tuple[str, int, str, str], int] = {}
     for hole in holes:
         if hole.reason != NOT_UNDERSTOOD:  # these were read, and are counted under their own outcome

@@ -51,7 +51,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class AuditState(NamedTuple):
-    """The state that the rules of a run save, in addition to ``state.audited``."""
+    """State that the rules of a run save, in addition to ``state.audited``."""
 
     fingerprint: str  #: of everything that judging depends on, except the facts
     windows: Windows  #: by broker, up to where the judgement of its log is final
@@ -60,7 +60,7 @@ class AuditState(NamedTuple):
     closed: Mapping[str, int]  #: by cluster, the instant before which days were closed
 
     def of_broker(self, broker: Broker) -> dict[str, Any]:
-        """Return a broker's columns of ``state.runs``."""
+        """Return the columns of ``state.runs`` for a broker."""
         judged_us, closed_us = self.windows.get(broker), self.closed.get(broker[0], 0)
         return {
             "judged_time": None if judged_us is None else instant(judged_us),
@@ -86,7 +86,7 @@ def judged_by(lake: Lake, run_number: int) -> AuditState | None:
 
 
 class Resume(NamedTuple):
-    """The state from which a run resumes."""
+    """State of the last run, from which the rules resume."""
 
     run_number: int  #: of the run before
     state: tuple[Stored, ...]  #: files of ``state.audited`` with its rows
@@ -96,7 +96,7 @@ class Resume(NamedTuple):
 
 
 def fingerprint_of(lake: Lake, config: AuditConfig, rules: Iterable[Rule]) -> str:
-    """Return a hash of what judging a partition depends on, except facts and earlier lines of its brokers."""
+    """Return a hash of rules, code and configuration. Saved state with another hash is not reused."""
     files = lake.rows(DATA_FILES, "file_id", "run_id").to_pylist()
     parts = (
         compute_audit_fingerprint(),
@@ -111,10 +111,11 @@ def fingerprint_of(lake: Lake, config: AuditConfig, rules: Iterable[Rule]) -> st
 def since_of(
     lake: Lake, premises: Premises, todo: ReplayPlan, fingerprint: str, tables: Iterable[TableSpec]
 ) -> Resume | None:
-    """Return the last run's state to resume from. None if everything is judged again.
+    """Return the last run's state to resume from. None if all facts must be judged again.
 
     Args:
-        tables: tables with rows that become facts.
+        todo: what the replay of this run reads.
+        tables: tables whose rows become facts.
     """
     number = todo.runs[0].number if todo.runs else 0
     left = judged_by(lake, number)
@@ -159,10 +160,12 @@ def left_by(
     since: Resume | None,
     tables: Iterable[TableSpec],
 ) -> AuditState:
-    """Return the state for the next run: windows up to where the replay is final, never earlier than before.
+    """Return the state for the next run: by broker, up to when its log is judged, never earlier than before.
 
     Args:
-        seals: of this run's replay.
+        seals: time up to which this run's replay is final, by broker.
+        since: state that this run resumed from. None for a full run.
+        tables: tables whose rows become facts.
     """
     last_us: dict[str, int] = {}
     for (cluster_id, _), us in todo.window.last_us.items():
@@ -186,13 +189,13 @@ def left_by(
 
 
 def states(since: Resume, rows_of: RowsOf) -> Reading:
-    """Return the reading of the earlier run's state of each partition."""
+    """Return the scan of the saved rule state of each partition."""
     of_run = pc.field("run_number") == since.run_number
     return Reading(AUDITED, AUDITED.column_names, rows_of, of_run, since.state)
 
 
 def parts(lake: Lake, reading: Reading, since: Resume) -> list[Reading]:
-    """Return the readings of a table's rows whose facts may not be final."""
+    """Return the scans of a table's rows whose facts are not yet judged finally."""
     spec = reading.spec
     if spec in _OF_FILES:
         return []
@@ -203,7 +206,7 @@ def parts(lake: Lake, reading: Reading, since: Resume) -> list[Reading]:
 
 
 def new_and_old(lake: Lake, new: Reading, behind: Reading, since: Resume) -> list[Reading]:
-    """Return the readings of all rows in added files, and of rows that may be behind windows in other files."""
+    """Return scans of all rows in added files, and of rows in other files that are not yet judged finally."""
     spec = new.spec
     added, where = since.added[spec.name], _behind(spec, since)
     known = {file.place for file in added}
@@ -212,7 +215,7 @@ def new_and_old(lake: Lake, new: Reading, behind: Reading, since: Resume) -> lis
 
 
 def _behind(spec: TableSpec, since: Resume) -> pc.Expression:
-    """Select rows that may be behind their broker's window, or whose broker is judged again."""
+    """Return a filter for rows not yet judged finally: late in their broker's log, or of a broker judged again."""
     instant = pc.field(_FINAL.get(spec.name, "time"))
     where = instant.is_null() | (instant >= _EPOCH + timedelta(microseconds=min(since.windows.values()) - _SLACK_US))
     for cluster_id, broker_id in since.back if spec.layer != "silver" else ():
@@ -221,7 +224,7 @@ def _behind(spec: TableSpec, since: Resume) -> pc.Expression:
 
 
 def _behind_windows(rows_of: RowsOf, windows: Windows) -> RowsOf:
-    """Filter facts that are not before the windows, like `pipelines.rules.windows.is_before`."""
+    """Return `rows_of` with a filter: only facts that are not yet judged finally, see `windows.is_before`."""
     by_name = {f"{cluster_id}|{broker_id}": us for (cluster_id, broker_id), us in windows.items()}
 
     def behind(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

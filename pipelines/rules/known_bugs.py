@@ -17,7 +17,7 @@ from highwater.pipelines.kafka.releases import Version, evaluate_rule
 
 
 class KnownBug(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One bug, as ``known_bugs.toml`` has it."""
+    """A known bug of Kafka, from ``known_bugs.toml``."""
 
     jira: str  #: its number, such as ``KAFKA-13091``
     title: str  #: what goes wrong, in a few words
@@ -46,10 +46,10 @@ def applies(bug: KnownBug, version: Version) -> bool:
 
 
 def bugs_of(rule_id: str, version: str | None) -> tuple[KnownBug, ...]:
-    """Return the bugs that a version surely has and that can explain a case of a rule, by JIRA number.
+    """Return the bugs that a version certainly has and that can explain a violation of a rule, by JIRA number.
 
     Args:
-        version: as logged. An unknown release has no known bugs.
+        version: as logged. None or an unknown release has no known bugs.
     """
     bugs = (bug for bug in KNOWN_BUGS if rule_id in bug.rule_ids and evaluate_rule(version, partial(applies, bug)))
     return tuple(sorted(bugs, key=lambda bug: int(bug.jira.rpartition("-")[2])))

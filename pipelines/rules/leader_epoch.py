@@ -27,7 +27,7 @@ class CommittedState(NamedTuple):
 
 @dataclass
 class Epoch:
-    """Known facts of one leader epoch."""
+    """Everything that lines show about one leader epoch."""
 
     number: int  #: leader epoch
     leaders: dict[int, Fact] = field(default_factory=dict)  #: brokers that logged to lead in it, with their first line
@@ -42,7 +42,7 @@ class Epoch:
     topic_ids: set[str] = field(default_factory=set)  #: ids of the topic that its lines name
 
     def see(self, fact: Fact) -> None:
-        """Take a line that names this epoch."""
+        """Add a line that names this epoch: its time, leader and topic id."""
         self.first_us = fact.time_us if self.first_us is None else min(self.first_us, fact.time_us)
         if fact.leader is not None:
             self.named.setdefault(fact.leader, fact)
@@ -50,7 +50,7 @@ class Epoch:
             self.topic_ids.add(fact.topic_id)
 
     def starts(self, offset: int, fact: Fact) -> None:
-        """Record where the leader's log ended at the start."""
+        """Record the log end offset with which the leader started. The lowest counts."""
         if self.start is None or offset < self.start[0]:
             self.start = (offset, fact)
 
@@ -60,7 +60,7 @@ class Epoch:
             self.rewritten = (offset, fact)
 
     def committed(self, high_watermark: int, fact: Fact) -> None:
-        """Record the leader's high watermark. The first line of the highest one counts, even if it comes last."""
+        """Record the leader's high watermark. The highest counts, of equal ones the first line."""
         known = self.high_watermark
         is_higher = known is None or high_watermark > known[0]
         if is_higher or (known is not None and high_watermark == known[0] and _place(fact) < _place(known[1])):
@@ -68,18 +68,18 @@ class Epoch:
 
     @property
     def bound(self) -> tuple[int, Fact] | None:
-        """Return an upper bound of its start, with its fact. From there on no record of an earlier epoch survived."""
+        """Return (offset, fact): an upper bound of the epoch's start. No earlier epoch's record survived from there."""
         known = [bound for bound in (self.start, self.rewritten) if bound is not None]
         return min(known, key=lambda bound: bound[0], default=None)
 
     def is_anothers(self, broker_id: int) -> bool:
-        """Return True if the logs name leaders of the epoch and this broker is not one of them."""
+        """Return True if the logs name leaders of the epoch, and this broker is not among them."""
         sayers = set(self.leaders) | set(self.named)
         return bool(sayers) and broker_id not in sayers
 
     @property
     def leader(self) -> int | None:
-        """Return the leader if exactly one broker is known as such. Else None."""
+        """Return the leader, if the logs name exactly one. Else None."""
         sayers = set(self.leaders) or (set(self.named) - {NO_LEADER})
         return next(iter(sayers)) if len(sayers) == 1 else None
 
@@ -91,10 +91,10 @@ def _place(fact: Fact) -> tuple[int, int, str, int, int]:
 
 
 def contradicting(entries: Iterable[Fact], start_of: Callable[[int], int | None]) -> frozenset[int | None]:
-    """Return brokers with files in which an epoch begins before its leader's log ended. Within one life none does.
+    """Return brokers whose epoch file has an epoch below its leader's start: the file is of another incarnation.
 
     Args:
-        start_of: where a leader's log ended at the start of an epoch, by its own line. None if unknown.
+        start_of: returns the start offset that a leader logged for an epoch. None if unknown.
     """
     strange = set()
     for entry in entries:
@@ -105,12 +105,12 @@ def contradicting(entries: Iterable[Fact], start_of: Callable[[int], int | None]
 
 
 def in_one_file(entries: Iterable[Fact], starts: Iterable[Fact], first: int, last: int) -> bool:
-    """Return True if a file has entries from before and after two epochs that agree with all leaders' lines.
+    """Return True if one epoch file has both epochs, and agrees with all leaders' lines.
 
-    Then the two are most likely of one life, though lines of another life may be missing.
+    Then both are very likely of one incarnation of the topic.
 
     Args:
-        starts: lines by which leaders began epochs, of all times.
+        starts: lines by which leaders began epochs.
     """
     offsets: dict[int | None, set[int | None]] = defaultdict(set)
     for line in starts:

@@ -62,19 +62,19 @@ class RuleOutcome:
 
 
 class CannotGoOn(Exception):
-    """Error: a partition has to be judged again over all its facts. The message gives the reason."""
+    """Raised if a partition must be judged again over all its facts. The message gives the reason."""
 
 
 class PartitionAudit:
-    """An audit that feeds one partition's facts to the rules. Facts come in the order of their ranks.
+    """Feeds one partition's facts to the rules. Facts arrive in the order of their ranks.
 
     Attributes:
-        odd: a kind of its facts that requires judging the partition whole.
-        held: facts that the earlier audit did not get, in order. Add them to this one.
+        odd: a kind of fact that forces judging the whole partition. None if there is none.
+        held: facts that the earlier audit did not get, in order. Add them to this audit.
 
     Args:
-        frozen: of an earlier audit of the partition, by the same rules. Facts to add are later ones.
-        twice: judge it a second time, where one broker alone logs what others would log too.
+        frozen: state of an earlier audit by the same rules. Only later facts may be added then.
+        twice: judge a second time without lines that only one broker has and others would log too.
 
     Raises:
         ValueError: `frozen` was not made by `freeze`.
@@ -105,11 +105,12 @@ class PartitionAudit:
         self._twice = twice
 
     def add(self, fact: Fact) -> None:
-        """Take the next fact.
+        """Add the next fact.
 
         Raises:
-            ValueError: it belongs before the one that was taken last.
-            CannotGoOn: an earlier run should have had it, or it is of a kind that is judged whole.
+            ValueError: the fact belongs before the previous one.
+            CannotGoOn: an earlier run should have had the fact, or facts of its kind cannot be added to a resumed
+                audit.
         """
         rank = RANK[fact.kind]
         if rank < self._rank:
@@ -165,7 +166,7 @@ class PartitionAudit:
 
     @property
     def unsettled(self) -> str | None:
-        """Return why no later run can resume from here. None if one can."""
+        """Return why no later run can resume from this state. None if one can."""
         if self.odd is not None:
             return f"it has facts of kind {self.odd}"
         failed = [outcome.rule_id for outcome in self._outcomes.values() if outcome.error is not None]
@@ -176,10 +177,10 @@ class PartitionAudit:
         """Serialize the state for a later audit. Call it before `finish`.
 
         Args:
-            held: facts that were not added, and that the later audit has to add.
+            held: facts that were not added, and that the later audit must add.
 
         Raises:
-            CannotGoOn: the partition is judged whole.
+            CannotGoOn: the partition must be judged whole.
         """
         self._begin()
         self._require_settled()
@@ -251,7 +252,7 @@ class PartitionAudit:
         self._second = self._make_without(lone.lines)
 
     def _make_without(self, lines: Iterable[Fact]) -> PartitionAudit:
-        """Return an audit of the same history without some lines."""
+        """Return an audit of the same facts without `lines`."""
         other = PartitionAudit(self._settings, self._rules, twice=False)
         left_out = set(lines)
         for facts in self.history.facts.values():
@@ -277,7 +278,12 @@ class PartitionAudit:
                 raise CannotGoOn(f"it has a {self.odd}")
 
     def _compare(self, outcomes: Iterable[RuleOutcome], lines: Sequence[Fact]) -> None:
-        """Leave violations open that exist only with, or only without, lines that do not count by themselves."""
+        """Mark violations as undecided that depend on lines which do not count by themselves.
+
+        Args:
+            outcomes: results without these lines.
+            lines: lines of a single broker that other brokers would log too.
+        """
         for other in outcomes:
             known = self._outcomes[other.rule_id]
             known.error = known.error or other.error
@@ -335,7 +341,7 @@ class PartitionAudit:
             self._drop_rule(rule_id, error)
 
     def _note_strangers(self, case: Case) -> Case:
-        """Add a note to an open case if its brokers are probably of two clusters."""
+        """Add a note to an undecided case if its brokers are probably of two clusters."""
         groups = [group for group in self.history.strangers if group & set(case.brokers)]
         if case.severity != OPEN or len(groups) < 2:
             return case
@@ -347,7 +353,7 @@ class PartitionAudit:
         return replace(case, message=f"{case.message.removesuffix('.')}. {why}.")
 
     def _drop_rule(self, rule_id: str, error: Exception) -> None:
-        """Remove a failed rule from the audit of this partition. Its cases are unknown."""
+        """Record a rule's exception and drop its cases. The rule gets no more facts of this partition."""
         outcome = self._outcomes[rule_id]
         outcome.error = f"{type(error).__name__}: {error}"
         outcome.cases, outcome.left_out = [], Counter()
@@ -356,7 +362,7 @@ class PartitionAudit:
 
 
 def place(fact: Fact) -> tuple[Any, ...]:
-    """Return the sort key of a fact within its partition, as `pipelines.rules.facts.columns.ORDER`."""
+    """Return the sort key of a fact within its partition, equal to `pipelines.rules.facts.columns.ORDER`."""
     by_offset = fact.offset if fact.kind in BY_OFFSET else None
     connection = (fact.broker_id, fact.connection, fact.correlation_id) if fact.kind in BY_CONNECTION else (None,) * 3
     line = (fact.time_us, fact.broker_id, fact.byte_offset, fact.offset, fact.kind, fact.name, fact.replica_id)

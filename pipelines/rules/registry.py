@@ -61,10 +61,10 @@ BY_ID = {rule.rule_id: rule for rule in RULES}
 
 
 def require_rules(rule_ids: Iterable[str], file: str | PathLike[str]) -> None:
-    """Refuse a configuration that names a rule that there is not.
+    """Check rule ids from a configuration file.
 
     Raises:
-        ConfigError: it does.
+        ConfigError: a rule id is unknown.
     """
     for rule_id in rule_ids:
         if rule_id not in BY_ID:

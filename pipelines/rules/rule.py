@@ -34,7 +34,7 @@ _LOGGERS: Final = frozenset({a.TRUNCATION, a.HIGH_WATERMARK, a.CHECKPOINT, a.TIE
 
 
 class Ref(NamedTuple):
-    """The location of a fact: a line by file and offset, or a request by broker, connection and correlation id."""
+    """Location of a fact: a line by file and offset, or a request by broker, connection and correlation id."""
 
     time_us: int
     broker_id: int | None
@@ -56,10 +56,10 @@ class Ref(NamedTuple):
 
     @property
     def witness(self) -> str | None:
-        """Return the witness of the fact. None for a derived fact.
+        """Return a name of the independent source of the fact. None for a derived fact.
 
-        Lines of one kind by one broker are one witness, since one grammar read them. So are a broker's entries in files
-        of one kind. A request with its response is one witness, and another request is another one.
+        All lines of one kind by one broker are one source, because one grammar read them. So are a broker's entries in
+        files of one kind. Each request, with its response, is its own source.
         """
         if self.derived is not None:
             return None
@@ -68,18 +68,18 @@ class Ref(NamedTuple):
 
 
 def witnesses_of(evidence: Iterable[Fact | Ref]) -> tuple[str, ...]:
-    """Return the witnesses of evidence, each once, ascending."""
+    """Return the independent sources of evidence, sorted."""
     return tuple(sorted({name for ref in map(Ref.of, evidence) if (name := ref.witness) is not None}))
 
 
 def brokers_of(facts: Iterable[Fact]) -> tuple[int, ...]:
-    """Return the brokers that logged the facts, each once, ascending."""
+    """Return the ids of the brokers that logged the facts, sorted."""
     return tuple(sorted({fact.broker_id for fact in facts if fact.broker_id is not None}))
 
 
 @dataclass(frozen=True)
 class Case:
-    """One finding of a rule in one partition."""
+    """A possible violation that a rule found in one partition."""
 
     severity: Severity  #: violation, observation, or open: the logs do not decide it
     message: str  #: what happened, in one or two sentences
@@ -99,9 +99,9 @@ class Case:
     rule_id: str = ""  #: rule that found it; the audit fills it
 
     def settled(self) -> Case:
-        """Sort the case's fields: evidence once each in time order, brokers and witnesses ascending.
+        """Return the case with evidence in time order, and brokers and sources sorted.
 
-        Of more than `EVIDENCE_MAX` lines the first are kept. A violation without enough witnesses is open.
+        At most `EVIDENCE_MAX` lines are kept. A violation with too few independent sources becomes undecided.
         """
         refs = list(dict.fromkeys(map(Ref.of, self.evidence)))[:EVIDENCE_MAX]
         order = sorted(refs, key=lambda ref: (ref.time_us, ref.broker_id or -1, ref.byte_offset or -1))
@@ -126,10 +126,10 @@ KEPT: Final = {"is_kept": True}
 
 @dataclass
 class Checker:
-    """A rule at work on one partition: it observes streaming facts, then finishes.
+    """Applies one rule to one partition: `observe` gets streaming facts, then `finish` is called.
 
-    A later run resumes from what is `kept`, with later facts (`pipelines.rules.partition_audit`). What was judged has
-    to be what it would be with all facts there at once, or the checker reports that it is not.
+    A later run resumes from the `kept` state and adds later facts (`pipelines.rules.partition_audit`). Its result must
+    equal the result of one run over all facts. Otherwise `stands` returns False.
     """
 
     _history: FactHistory
@@ -150,27 +150,27 @@ class Checker:
         return {known.name: getattr(self, known.name) for known in fields(self) if known.metadata == KEPT}
 
     def go_on(self, kept: Mapping[str, Any]) -> None:
-        """Restore the `kept` state of an earlier run. The history may have grown since."""
+        """Restore the `kept` state of an earlier run. The history may have more facts now."""
         for name, value in kept.items():
             setattr(self, name, value)
 
     def stands(self) -> bool:
-        """Return True if what was judged is valid with the current history, whatever facts come later."""
+        """Return True if the results so far are valid whatever facts come later."""
         return self.is_final
 
     def observe(self, fact: Fact) -> Iterable[Case] | None:
-        """Look at a fact of one of the rule's kinds; None where it is only remembered."""
+        """Check a fact of the rule's `kinds`. Return cases, or None if the fact is only stored."""
         return None
 
     def finish(self) -> Iterable[Case]:
-        """End the facts of the partition and return the remaining cases."""
+        """Return the remaining cases, after the last fact."""
         return ()
 
     def _severity(self, *facts: Fact, one_run: bool = False) -> Severity | None:
-        """Return the severity of a case whose facts must be of one life of the topic. None if they surely are not.
+        """Return the severity of a case whose facts must be of one incarnation of the topic. None if they are not.
 
         Args:
-            one_run: as of `pipelines.rules.proofs.lives.Lives.one_life`.
+            one_run: see `pipelines.rules.proofs.lives.Lives.one_life`.
         """
         # Ids are known as of now: the order of connections decides which.
         self.is_final = False
@@ -179,7 +179,7 @@ class Checker:
 
 
 def unless_anew(severity: Severity) -> str:
-    """Return the text that a case's message adds if no id proves one life."""
+    """Return the text appended to an undecided case: no topic id excludes a re-creation. Empty for other severities."""
     return "; open, as no topic id shows that the topic was not re-created between" if severity == OPEN else ""
 
 
@@ -238,5 +238,5 @@ class _OfHistory(Checker):
 
 
 def of_history(judge: Judge) -> Callable[[FactHistory, Settings], Checker]:
-    """Make a checker that reads the history alone."""
+    """Return a factory of checkers that only use the history, not streaming facts."""
     return partial(_OfHistory, judge=judge)

@@ -56,10 +56,11 @@ APPENDS: Final = "records are appended to its partitions"
 def silent_logs(
     stretches: Iterable[Stretch], runs: Iterable[FetchRun], topic_names: Mapping[tuple[str, str], str]
 ) -> list[Hole]:
-    """Return holes of logs that are silent during work.
+    """Return gaps (`Hole`) in logs without lines while their broker did work that it used to log.
 
     Args:
-        stretches, runs, topic_names: as in `pipelines.cluster.premises.Premises`.
+        stretches, runs, topic_names: as in `pipelines.cluster.premises.Premises`: times of lines and of work, fetches,
+            and topic names by (cluster, topic id).
     """
     works, voices = _collect_works(runs), defaultdict(list)
     for stretch in stretches:
@@ -99,7 +100,7 @@ def silent_logs(
 
 
 def _is_internal(stretch: Stretch, topic_names: Mapping[tuple[str, str], str]) -> bool:
-    """Return True if records of a topic may come from the broker itself."""
+    """Return True if the broker itself may have written the topic's records: internal topics."""
     topic = stretch.topic or ""
     if topic.startswith("id:"):
         topic = topic_names.get((stretch.cluster_id, topic.removeprefix("id:")), "__unknown")
@@ -118,13 +119,13 @@ def _collect_works(runs: Iterable[FetchRun]) -> dict[tuple[Broker, str], list[tu
 
 
 def find_silences(voice: Spans, works: Mapping[str, Spans]) -> Iterator[Silence]:
-    """Yield the silences of one kind of line that are longer than its rhythm during the same work.
+    """Yield silences of one kind of line, longer than all others during the same work.
 
-    The work of a silence is what the broker did all the while. Lines at other times count if it did no more then.
+    A silence's work is what the broker did during the whole silence. Lines at other times count if it did no more then.
 
     Args:
-        voice: when it was logged.
-        works: by description, when the broker did such work.
+        voice: (start, end) times in which such lines were logged.
+        works: by description, (start, end) times in which the broker did such work.
     """
     found: list[Silence] = []
     for size in range(1, len(works) + 1):
@@ -146,7 +147,7 @@ def find_silences(voice: Spans, works: Mapping[str, Spans]) -> Iterator[Silence]
 
 
 def _drop_larger(works: Mapping[str, Spans], names: Collection[str]) -> Spans:
-    """Return the spans in which the broker does some of the named works, and no other."""
+    """Return the times in which the broker did one of the named works and no other."""
     edges = sorted(
         (at, 1 if is_begin else -1, name in names)
         for name, spans in works.items()
@@ -164,7 +165,7 @@ def _drop_larger(works: Mapping[str, Spans], names: Collection[str]) -> Spans:
 
 
 def _find_gaps(voice: Spans, since_us: int, until_us: int) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a span in which a voice is silent."""
+    """Yield the (start, end) parts of a time range without lines."""
     last = since_us
     for begin, end in voice:
         if begin > until_us:
@@ -179,7 +180,7 @@ def _find_gaps(voice: Spans, since_us: int, until_us: int) -> Iterator[tuple[int
 
 
 class Leadership(NamedTuple):
-    """A leader that followers name, and that has no line about it itself."""
+    """A leadership that followers name and the leader itself did not log."""
 
     cluster_id: str
     broker_id: int
@@ -194,13 +195,13 @@ class Leadership(NamedTuple):
 def unlogged_leaderships(
     named: Iterable[Leadership], stretches: Iterable[Stretch], lives: Iterable[LifecycleRow]
 ) -> list[Hole]:
-    """Return a hole for each log that lacks lines about leaderships of a live broker.
+    """Return a gap (`Hole`) for each log that lacks leadership lines of a live broker.
 
-    A broker that is down or paused misses a leader epoch, and so does one that receives the next epoch with it.
+    A broker that is down or paused misses a leader epoch. So does one that receives the next epoch together with it.
 
     Args:
-        named: as the query of the stage returns them.
-        stretches, lives: as in `pipelines.cluster.premises.Premises`.
+        named: leaderships that only followers name.
+        stretches, lives: as in `pipelines.cluster.premises.Premises`: times of lines, and starts and stops of brokers.
     """
     logged: dict[Broker, list[tuple[int, int]]] = defaultdict(list)
     for stretch in stretches:
@@ -235,10 +236,10 @@ def unlogged_leaderships(
 
 
 class Unpaired(NamedTuple):
-    """A line of a broker without its counterpart in another log of that broker.
+    """A broker's line without its counterpart in another log of that broker.
 
-    A replica that changes its role is logged with its epoch, and with the removal of its fetcher. A fetcher that is
-    added has such a change before it. All of 13,000 changes in the corpora have both lines.
+    A replica that changes its role logs the epoch, and the removal of its fetcher. An added fetcher has such a change
+    before it. All of 13,000 changes in the corpora have both lines.
     """
 
     cluster_id: str
@@ -259,11 +260,11 @@ CHANGE, ADDED = "change", "added"
 def unpaired_silences(
     unpaired: Iterable[Unpaired], stretches: Iterable[Stretch], lives: Iterable[LifecycleRow]
 ) -> list[Hole]:
-    """Return a hole for each silence of a log in which a live broker logged to another log what belongs in both.
+    """Return a gap (`Hole`) for each silent log of a live broker whose other log has lines that belong in both.
 
     Args:
-        unpaired: as the query of the stage returns them.
-        stretches, lives: as in `pipelines.cluster.premises.Premises`.
+        unpaired: lines without their counterpart.
+        stretches, lives: as in `pipelines.cluster.premises.Premises`: times of lines, and starts and stops of brokers.
     """
     spans: dict[tuple[Broker, str], list[tuple[int, int]]] = defaultdict(list)
     for stretch in stretches:
@@ -296,9 +297,9 @@ def unpaired_silences(
 
 
 def _find_silence(voice: Spans, time_us: int) -> tuple[int, int | None] | None:
-    """Return the end of the last line before an instant, and the begin of the next one, if none is near it.
+    """Return (end of the last line before, start of the next line after) a time. None if a line is near.
 
-    None if the log has lines near it, or begins later. The second value is None after the last line.
+    Also None if the log begins later. The second value is None after the last line.
     """
     before, after = None, None
     for since, until in voice:
@@ -312,9 +313,9 @@ def _find_silence(voice: Spans, time_us: int) -> tuple[int, int | None] | None:
 
 
 def _is_continued(one: Unpaired, others: Iterable[tuple[int, int]], starts: Iterable[int]) -> bool:
-    """Return True if other logs show that a broker lived until the counterpart of a line was due.
+    """Return True if other logs show that the broker lived until the counterpart of a line was due.
 
-    A fetcher is added after the change. It is removed up to half a second after one, and a paused broker waits.
+    A fetcher is added after the role change and removed up to half a second after it. A paused broker takes longer.
     """
     if one.line == ADDED:
         return True
@@ -336,7 +337,7 @@ def _make_hole(broker: Broker, kind: str, detail: str, silence: Silence) -> Hole
 
 
 def _drop_repeats(holes: Iterable[Hole]) -> list[Hole]:
-    """Return holes without level holes inside another hole of the same log."""
+    """Return holes without level holes that are inside another hole of the same log."""
     kept: list[Hole] = []
     for hole in holes:
         log = hole.cluster_id, hole.broker_id, hole.kind

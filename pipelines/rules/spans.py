@@ -18,7 +18,7 @@ class Silence(NamedTuple):
 
 
 def merge(spans: Iterable[tuple[int, int]], gap_us: int) -> Spans:
-    """Return spans in order, merged if the gap between them is at most `gap_us`."""
+    """Return (start, end) pairs sorted, and merged if at most `gap_us` apart."""
     merged: list[tuple[int, int]] = []
     for since, until in sorted(spans):
         if merged and since <= merged[-1][1] + gap_us:
@@ -29,10 +29,10 @@ def merge(spans: Iterable[tuple[int, int]], gap_us: int) -> Spans:
 
 
 def length_of(span: tuple[int, int]) -> int:
-    """Return the length of a span."""
+    """Return end minus start."""
     return span[1] - span[0]
 
 
 def covered_time(spans: Spans, span: tuple[int, int]) -> int:
-    """Return how much of a span others cover."""
+    """Return how many microseconds of `span` the `spans` cover."""
     return sum(max(0, min(until, span[1]) - max(since, span[0])) for since, until in spans)

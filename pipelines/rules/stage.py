@@ -25,7 +25,7 @@ from highwater.schemas.state import AUDITED
 
 
 class PartitionsJudged(NamedTuple):
-    """The results of the rules for all partitions, and for clusters' controllers."""
+    """Results of the rules for all partitions and controllers."""
 
     cases: list[Case]  #: as `pipelines.rules.rule.Case`, with cluster_id, topic and partition; evidence as dicts
     checked: dict[tuple[str, str], int]  #: facts judged, by cluster and rule
@@ -45,14 +45,15 @@ def find_cases(
     folder: Staging,
     beside: Sequence[Beside],
 ) -> PartitionsJudged:
-    """Apply all rules to all partitions. The few findings come to the driver, truncated to `CASES_MAX` a rule.
+    """Apply all rules to all partitions. At most `CASES_MAX` cases per rule are collected on the driver.
 
-    Partitions that an earlier run has judged are resumed, or judged whole if they cannot be.
+    Partitions that an earlier run judged are resumed, or judged whole if they cannot be.
 
     Args:
-        seals: up to where this run's replay is final.
-        folder: for files of the query.
-        beside: stages that run in the same job. Their workers' results and cases are added to `RESULTS` and `CASES`.
+        todo: what the replay of this run reads.
+        seals: time up to which this run's replay is final, by broker.
+        folder: where intermediate files are written.
+        beside: stages that run in the same job. Their cases are added to the result.
     """
     fingerprint = fingerprint_of(lake, config, rules)
     since = since_of(lake, premises, todo, fingerprint, TABLES)

@@ -41,7 +41,7 @@ LOST_REASONS: Final = tuple(_LOSSES)
 
 
 class Lost(NamedTuple):
-    """Records of a file without facts, next to each other or not."""
+    """Records of a file that yielded no facts, for one reason."""
 
     file_id: str
     reason: str  #: as in ``silver.unparsed_lines``
@@ -54,13 +54,13 @@ class Lost(NamedTuple):
 
 
 def holes_of_files(files: Iterable[Mapping[str, Any]], unread: Iterable[Mapping[str, Any]]) -> list[Hole]:
-    """Return the holes of files that were not read, or not to their end.
+    """Return a gap (`Hole`) for each file that was not read, or not to its end.
 
-    A file is whole again once a run has read another content under its name.
+    A file is complete again when a later run read another content under its name.
 
     Args:
-        files: rows of ``bronze.log_files``; times are microseconds.
-        unread: rows of ``bronze.unread_files``, likewise.
+        files: rows of ``bronze.log_files``, times in us.
+        unread: rows of ``bronze.unread_files``, times in us.
     """
     rows = list(files)
     newest: dict[str, str] = {}
@@ -86,7 +86,7 @@ def holes_of_files(files: Iterable[Mapping[str, Any]], unread: Iterable[Mapping[
 
 
 def _find_next_us(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> int | None:
-    """Return when the next log of the same kind begins. None without one."""
+    """Return when the broker's next log of the same kind begins, us. None without one."""
     same = ("cluster_id", "broker_id", "kind")
     return min(
         (
@@ -102,7 +102,7 @@ def _find_next_us(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> 
 
 
 def _map_owners(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, int | None]]:
-    """Return the owner of the logs in each folder with logs of one broker only."""
+    """Return (cluster, broker) by folder, for folders with logs of only one broker."""
     owners: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for row in rows:
         if row["broker_id"] is not None:
@@ -116,10 +116,10 @@ def _get_only_cluster(rows: Iterable[Mapping[str, Any]]) -> tuple[str, None]:
 
 
 def stretches_of(rows: Iterable[Mapping[str, Any]]) -> list[Lost]:
-    """Return the stretches of lost records: single blocks of NUL bytes, and for other reasons one for each file.
+    """Return lost records: one item per block of NUL bytes, and one per file for other reasons.
 
     Args:
-        rows: rows of ``silver.unparsed_lines`` whose reason is among `LOST_REASONS`.
+        rows: rows of ``silver.unparsed_lines`` with a reason in `LOST_REASONS`.
     """
     places: dict[tuple[str, str], list[int]] = defaultdict(list)
     for row in rows:
@@ -135,10 +135,10 @@ def stretches_of(rows: Iterable[Mapping[str, Any]]) -> list[Lost]:
 
 
 def holes_of_losses(losses: Iterable[Lost], files: Mapping[str, Mapping[str, Any]]) -> Iterator[Hole]:
-    """Yield the holes that lost records leave.
+    """Yield a gap (`Hole`) for each item of lost records.
 
     Args:
-        losses: as `stretches_of` returns them, with times.
+        losses: from `stretches_of`, with times.
         files: rows of ``bronze.log_files`` by file id.
     """
     for lost in losses:
@@ -155,7 +155,7 @@ def holes_of_losses(losses: Iterable[Lost], files: Mapping[str, Mapping[str, Any
 
 
 def hole_of_requests(cluster_id: str, broker_id: int | None, records: int, since_us: int, until_us: int) -> Hole:
-    """Return the hole for a broker's requests that no grammar reads."""
+    """Return the gap (`Hole`) for a broker's requests that could not be parsed."""
     message = (
         f"{records} completed requests of broker {'?' if broker_id is None else broker_id} of cluster {cluster_id} "
         f"were not understood{between(since_us, until_us)}: see silver.unparsed_lines"

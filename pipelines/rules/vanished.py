@@ -31,13 +31,13 @@ Works = Mapping[str, Spans]
 
 
 def find_vanished(voices: Mapping[Broker, Spans], works: Mapping[Broker, Works]) -> Iterator[tuple[Broker, Silence]]:
-    """Yield the silences of a kind of line during its own work, which brings such lines at all other times.
+    """Yield (broker, silence) of a kind of line during work that brings such lines at all other times.
 
-    A silence is compared with times in which a broker does the same work and no more.
+    A silence is compared with times in which a broker did the same work and no more.
 
     Args:
-        voices: when brokers logged this kind of line.
-        works: by broker and description, when the broker did such work.
+        voices: by broker, (start, end) times in which this kind of line was logged.
+        works: by broker and description, (start, end) times in which it did such work.
     """
     logged = [_Logged(broker, merge(voice, EDGE_US), works.get(broker, {})) for broker, voice in voices.items()]
     for name in _select_own_works(voices, works):
@@ -55,10 +55,10 @@ def find_vanished(voices: Mapping[Broker, Spans], works: Mapping[Broker, Works])
 
 
 def find_absent(voices: Mapping[Broker, Spans], works: Mapping[Broker, Works]) -> Iterator[tuple[Broker, Silence]]:
-    """Yield the work of brokers that never log a kind of line, which other brokers log at such work.
+    """Yield (broker, silence) for brokers that never log a kind of line, which others log during such work.
 
     Args:
-        voices, works: as of `find_vanished`.
+        voices, works: see `find_vanished`.
     """
     for broker in sorted(works.keys() - voices.keys()):
         for work, spans in works[broker].items():
@@ -67,7 +67,7 @@ def find_absent(voices: Mapping[Broker, Spans], works: Mapping[Broker, Works]) -
 
 
 class _Logged:
-    """A broker that logged a kind of line, and its work between the first and the last of these lines."""
+    """Lines of one kind by one broker, and its work between the first and last of them."""
 
     def __init__(self, broker: Broker, voice: Spans, works: Works) -> None:
         self.broker, self.works = broker, works
@@ -78,7 +78,7 @@ class _Logged:
         self._ends = [until for _, until, _ in self._doing]
 
     def time_of(self, span: tuple[int, int], wanted: str, allowed: Container[str]) -> int:
-        """Return for how long the broker does the wanted work in a span, and no other than the allowed ones."""
+        """Return how long the broker did the wanted work within `span`, and nothing that is not allowed, us."""
         total = 0
         for place in range(bisect_left(self._ends, span[0]), len(self._doing)):
             since, until, names = self._doing[place]
@@ -90,7 +90,7 @@ class _Logged:
 
 
 def _doing(works: Works) -> Iterator[Doing]:
-    """Yield the spans of work in order, each with all works at that time."""
+    """Yield (start, end, names of all works at that time), in time order."""
     edges = sorted(
         (at, is_begin, name)
         for name, spans in works.items()
@@ -107,7 +107,7 @@ def _doing(works: Works) -> Iterator[Doing]:
 
 
 def _select_own_works(voices: Mapping[Broker, Spans], works: Mapping[Broker, Works]) -> Sequence[str]:
-    """Return the works without which this kind of line is not logged."""
+    """Return the names of works without which this kind of line is not logged."""
     return [
         name
         for name in sorted({name for broker in voices for name in works.get(broker, {})})
@@ -116,7 +116,7 @@ def _select_own_works(voices: Mapping[Broker, Spans], works: Mapping[Broker, Wor
 
 
 def _share(voices: Iterable[tuple[Broker, Spans]], work: Mapping[Broker, Spans]) -> float:
-    """Return the share of lines that are near a work."""
+    """Return the share of the lines' time that is near a work, 0 to 1."""
     near, total = 0, 0
     for broker, voice in voices:
         of_work = merge([(since - NEAR_US, until + NEAR_US) for since, until in work[broker]], 0)

@@ -24,7 +24,7 @@ HELD_MAX: Final = 1_000
 
 
 class Audited(NamedTuple):
-    """The result of a run for a partition."""
+    """The result of one run for one partition."""
 
     outcomes: Sequence[RuleOutcome]
     brokers: set[int]  #: that its lines name
@@ -40,15 +40,15 @@ def audited(
     until_us: Mapping[int, int] | None,
     frozen: bytes | None = None,
 ) -> Audited:
-    """Judge a partition.
+    """Apply the rules to a partition.
 
     Args:
-        facts: in their order; of a partition that is gone on with those that the earlier run had not judged for good.
-        until_us: by broker, the window of this run; None: nothing is to be gone on from.
-        frozen: what an earlier run left.
+        facts: in order. For a resumed partition, with those that the earlier run did not judge finally.
+        until_us: by broker, up to when facts are judged finally. None if no later run resumes.
+        frozen: serialized state of an earlier run. None for a full audit.
 
     Raises:
-        CannotGoOn: the partition has to be judged whole: without `frozen`, and over all its facts.
+        CannotGoOn: the partition must be judged without `frozen`, over all its facts.
     """
     audit = PartitionAudit(settings, rules, frozen)
     final_audit = PartitionAudit(settings, rules, frozen) if until_us is not None else None
@@ -81,11 +81,11 @@ def audited(
 
 
 class JudgedWindow:
-    """Selection of facts that are final: before their brokers' windows, and not after a fact behind one.
+    """Selects the facts that are final: early enough in their broker's log, and before any fact that is not.
 
     Attributes:
-        held: facts before a window that come after a fact behind one.
-        why_whole: set if there are too many of them. Else None.
+        held: facts early enough that come after a fact that is not.
+        why_whole: reason to judge the partition whole if there are too many of them. Else None.
     """
 
     def __init__(self, until_us: Mapping[int, int]) -> None:
@@ -111,7 +111,7 @@ class JudgedWindow:
 
 
 def is_before(fact: Fact, until_us: Mapping[int, int]) -> bool:
-    """Return True if a fact is before its broker's window. Replay rows count from when they were final."""
+    """Return True if a fact is before its broker's time in `until_us`. Replay rows count from when they were final."""
     instant_us = fact.time_us
     if fact.kind == a.OPERATION:
         instant_us = fact.latest_us or fact.time_us

@@ -64,13 +64,12 @@ def auditor(
     since_us: Windows | None = None,
     run_number: int = 0,
 ) -> Callable[[Batches], Batches]:
-    """Make a function for ``mapInArrow`` over facts that are sorted by partition and order.
+    """Return a ``mapInArrow`` function that applies the rules to facts sorted by partition and order.
 
     Args:
-        until_us: windows of this run. None: no run resumes from it.
-        since_us: windows of the run that this one resumes, by broker that resumes. A partition that it judged has its
-            saved state before its facts (`FROZEN`).
-        run_number: of this run.
+        until_us: by broker, up to when facts are judged finally. None if no later run resumes.
+        since_us: same times of the run that this one resumes. Its saved state precedes a partition's facts (`FROZEN`).
+        run_number: number of this run.
     """
     until_of, since_of = _group_by_cluster(until_us or {}), _group_by_cluster(since_us or {})
 
@@ -128,7 +127,11 @@ def _judge_partition(
     until_us: Mapping[int, int] | None,
     since_us: Mapping[int, int],
 ) -> Audited:
-    """Judge a partition; raises `CannotGoOn` if the facts are not all that it takes."""
+    """Judge one partition, from its saved state if that is the first fact.
+
+    Raises:
+        CannotGoOn: the facts do not suffice to resume.
+    """
     first = next(facts)
     if first.kind != FROZEN:
         return audited(chain([first], facts), settings, rules, until_us)
@@ -174,7 +177,7 @@ def settings_of(contexts: Contexts, cluster_id: str, topic: str, skew_max_us: in
 
 
 def is_deletable(contexts: Contexts, cluster_id: str) -> bool:
-    """Return True if topics of a cluster can be deleted: unless every broker, at every start, disables it."""
+    """Return True if topics can be deleted: unless every broker disabled it at every start."""
     values = [
         value
         for (cluster, broker_id), history in contexts.settings(DELETE_TOPIC).items()

@@ -18,10 +18,10 @@ One = TypeVar("One")
 
 
 def cut(cases: list[One], place: Callable[[One], tuple[str, tuple[Any, ...]]]) -> Counter[str]:
-    """Put the worst cases first and drop those beyond `CASES_MAX`. Return the number dropped by severity.
+    """Sort the cases, the worst first, and drop those beyond `CASES_MAX`. Return the number dropped by severity.
 
     Args:
-        place: severity of a case, and its sort key.
+        place: returns severity and sort key of a case.
     """
     cases.sort(key=lambda case: place(case)[1])
     dropped = Counter(place(case)[0] for case in cases[CASES_MAX:])
@@ -30,10 +30,10 @@ def cut(cases: list[One], place: Callable[[One], tuple[str, tuple[Any, ...]]]) -
 
 
 class WorstCases:
-    """Cases as they come, at most twice `CASES_MAX` of a rule and cluster in memory.
+    """Collects the worst cases, at most twice `CASES_MAX` per rule and cluster in memory.
 
     Attributes:
-        left_out: cases that are only counted, by cluster, rule and severity.
+        left_out: number of dropped cases, by (cluster, rule, severity).
     """
 
     def __init__(self) -> None:
@@ -41,14 +41,14 @@ class WorstCases:
         self._cases: dict[tuple[str, str], list[Case]] = defaultdict(list)
 
     def add(self, case: Case) -> None:
-        """Take a case, with its cluster, topic and partition."""
+        """Add a row of `CASE`."""
         key = case["cluster_id"], case["rule_id"]
         self._cases[key].append(case)
         if len(self._cases[key]) >= 2 * CASES_MAX:
             self._cut(key)
 
     def ordered(self) -> Iterator[Case]:
-        """Yield the remaining cases, the worst first of each rule, independent of the order in which they came."""
+        """Yield the kept cases by cluster and rule, the worst first. The order of `add` does not matter."""
         for key in sorted(self._cases):
             self._cut(key)
             yield from self._cases[key]
@@ -59,7 +59,7 @@ class WorstCases:
 
 
 def _place(case: Case) -> tuple[str, tuple[Any, ...]]:
-    """Return a case's severity, and its total sort key by severity and place."""
+    """Return (severity, total sort key) of a case."""
     severity = case["severity"]
     place = (case["cluster_id"], case["topic"] or "", case["partition"] or 0)
     within = (case["offset_start"] or 0, case["time_us"] or 0, case["message"])

@@ -65,17 +65,19 @@ _SCHEMA = arrow_schema(TYPES)
 
 
 def valid(*names: str) -> pc.Expression:
-    """Select rows that have values in some columns."""
+    """Return a filter for rows without null in these columns."""
     return reduce(and_, (pc.field(name).is_valid() for name in names))
 
 
 def fact(rows: pa.RecordBatch, kind: str, same: str, **values: Value) -> pa.RecordBatch:
-    """Make facts of a kind, in `TYPES`. Other columns are null. The metadata log is left out.
+    """Make facts (rule input rows, columns `TYPES`) of one kind. Columns without a value are null.
+
+    The KRaft metadata log's own partition is dropped.
 
     Args:
         rows: with the columns of `KEY`.
-        same: columns of `rows`, separated by blanks; ``a=b`` copies column b of the rows to column a of the fact.
-        values: by column of a fact, a column or one value for all rows.
+        same: columns copied from `rows`, separated by blanks. ``a=b`` copies column b to column a.
+        values: further columns: an array, or one value for all rows.
     """
     names = [name.partition("=")[::2] for name in same.split()]
     given: dict[str, Any] = {"kind": kind, **{name: rows.column(other or name) for name, other in names}, **values}
@@ -91,7 +93,7 @@ def fact(rows: pa.RecordBatch, kind: str, same: str, **values: Value) -> pa.Reco
 
 
 def line_fact(rows: pa.RecordBatch, kind: str, same: str, **values: Value) -> pa.RecordBatch:
-    """Make facts of silver rows, with their lines."""
+    """Make facts (rule input rows) of silver rows, with broker, file, offset, line and time copied."""
     time_us = micros(rows.column("time"))
     return fact(rows, kind, f"broker_id file_id byte_offset line_no {same}", time_us=time_us, **values)
 
@@ -101,11 +103,11 @@ _OF_FILES: Final = pa.array([a.FROZEN, a.METADATA, a.CHECKPOINT, a.EPOCH_ENTRY, 
 
 
 def in_seconds(facts: pa.RecordBatch, spans: Spans) -> pa.RecordBatch:
-    """Cut the times of facts to seconds where their brokers log whole seconds only.
+    """Truncate the times of facts to seconds for brokers that log whole seconds.
 
     Args:
-        facts: in the columns of `pipelines.rules.facts.columns.TYPES`.
-        spans: when the times of each (cluster, broker) are whole seconds.
+        facts: columns `pipelines.rules.facts.columns.TYPES`.
+        spans: by (cluster, broker), (start, end) in which timestamps are whole seconds.
     """
     is_coarse = pa.array([False] * len(facts), pa.bool_())
     # A request that ends after the last line of whole seconds may have begun before it.

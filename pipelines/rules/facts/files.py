@@ -28,11 +28,13 @@ TopicIds = Mapping[str, str | None]
 
 
 def topic_ids(files: Iterable[Mapping[str, Any]], values: Iterable[tuple[str, str]]) -> dict[str, str | None]:
-    """Return the topic id in the partition folder of each file, by the file's latest id. None without a topic id.
+    """Return by file id the topic id in the file's partition folder. None without a topic id.
+
+    Only the latest version of each file is considered.
 
     Args:
         files: rows of `bronze.data_files`: ``file_id``, ``name``, ``run_id`` and `FOLDER`.
-        values: each ``partition.metadata`` with the topic id that it holds.
+        values: (file id, topic id) of each ``partition.metadata``.
     """
     last: dict[tuple[Any, ...], str] = {}
     rows = list(files)
@@ -52,7 +54,7 @@ def _get_folder(file: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def checkpoints(rows: pa.RecordBatch, ids: TopicIds) -> Iterator[pa.RecordBatch]:
-    """Yield entries of offset checkpoints and of leader-epoch-checkpoints. Files have no time."""
+    """Yield entries of offset checkpoint files and leader-epoch-checkpoint files. They have no time."""
     rows = _select_current(rows, ids)
     rows = rows.filter(pc.field("problem").is_null() & valid("topic", "broker_id"))
     same = "broker_id offset file_id byte_offset name=kind"
@@ -64,9 +66,9 @@ def checkpoints(rows: pa.RecordBatch, ids: TopicIds) -> Iterator[pa.RecordBatch]
 
 
 def metadata(rows: pa.RecordBatch, ids: TopicIds) -> pa.RecordBatch:
-    """Return the controller's own history of a partition, from each node's copy.
+    """Return applied metadata records of partitions, from every node's copy of the KRaft metadata log.
 
-    `pipelines.rules.facts.selection` keeps each change once.
+    `pipelines.rules.facts.selection` removes the copies.
     """
     done = (pc.field("source") == "log") & pc.field("applied")
     rows = _select_current(rows, ids).filter(done & valid("topic", "partition", "time"))
@@ -81,7 +83,7 @@ def metadata(rows: pa.RecordBatch, ids: TopicIds) -> pa.RecordBatch:
 
 
 def batches(rows: pa.RecordBatch, ids: TopicIds) -> pa.RecordBatch:
-    """Record batches of topics' segments."""
+    """Record batches in segment files, as facts for rules."""
     rows = _select_current(rows, ids).filter((pc.field("replica_state") == CURRENT) & valid("base_offset", "broker_id"))
     return fact(
         rows,
@@ -97,7 +99,7 @@ def batches(rows: pa.RecordBatch, ids: TopicIds) -> pa.RecordBatch:
 
 
 def _select_current(rows: pa.RecordBatch, ids: TopicIds) -> pa.RecordBatch:
-    """Select the rows of the latest version of each file."""
+    """Select the rows of the latest version of each file. `ids` has the latest file ids."""
     return rows.filter(is_in(rows.column("file_id"), list(ids)))
 
 

@@ -21,7 +21,7 @@ ASKED_US: Final = 5_000_000
 
 
 def leadership(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return facts of `silver.leader_and_isr`."""
+    """Convert rows of `silver.leader_and_isr` to facts for rules."""
     leader, starts = rows.column("leader"), pc.equal(rows.column("role"), "leader_start")
     return line_fact(
         rows,
@@ -33,23 +33,23 @@ def leadership(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def isr_changes(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return facts of `silver.isr_changes`."""
+    """Convert rows of `silver.isr_changes` to facts for rules."""
     renamed = "name=change offset=leader_end_offset replicas=previous_isr"
     return line_fact(rows, a.ISR_CHANGE, f"leader_epoch partition_epoch high_watermark isr detail {renamed}")
 
 
 def partition_states(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return facts of `silver.partition_states`."""
+    """Convert rows of `silver.partition_states` to facts for rules. Failed changes are dropped."""
     rows = rows.filter(pc.fill_null(rows.column("succeeded"), True))
     same = "leader leader_epoch partition_epoch isr controller_epoch name=to_state detail=from_state"
     return line_fact(rows, a.PARTITION_STATE, same)
 
 
 def elections(rows: pa.RecordBatch, asked: Sequence[tuple[str, int]]) -> pa.RecordBatch:
-    """Return unclean elections that controllers logged. ``name`` is the API of a tool's request for one.
+    """Return unclean elections that controllers logged. ``name`` is the API of a request for the election, if any.
 
     Args:
-        asked: cluster and time of each request for an election.
+        asked: (cluster, time in us) of each election request.
     """
     rows = rows.filter((pc.field("event") == UNCLEAN) & valid("topic", "partition"))
     instants = zip(rows.column("cluster_id").to_pylist(), micros(rows.column("time")).to_pylist(), strict=True)
@@ -62,14 +62,14 @@ def elections(rows: pa.RecordBatch, asked: Sequence[tuple[str, int]]) -> pa.Reco
 
 
 def truncations(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return lines of truncations."""
+    """Convert rows of `silver.truncations` to facts for rules."""
     rows = rows.filter(pc.field("source") != "epoch_reply")
     same = "offset high_watermark leader_epoch name=source end_offset=previous_end_offset detail=reason"
     return line_fact(rows, a.TRUNCATION, same)
 
 
 def replayed_truncations(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rule that each replayed truncation followed: ``detail``, leader and epoch; named ``replayed``."""
+    """Return by which rule each replayed truncation happened (``detail``), as facts with name ``replayed``."""
     rows = rows.filter(valid("logged_offset"))
     return fact(
         rows,
@@ -83,7 +83,7 @@ def replayed_truncations(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def isr_replay(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return replayed ISR changes from `gold.isr_timeline`. ``log_append_time_us`` is when one was decided."""
+    """Convert rows of `gold.isr_timeline` to facts for rules. ``log_append_time_us`` is when the class was decided."""
     return fact(
         rows,
         a.ISR_REPLAY,

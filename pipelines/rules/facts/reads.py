@@ -24,7 +24,7 @@ SUSPECT: Final = "suspect"
 
 
 def suspects(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return connections that were answered records at or past the limit in the answer, each once."""
+    """Return the distinct connections that received records at or beyond the high watermark or last stable offset."""
     facts = _make_reads(rows, {})
     limit = when(pc.equal(facts["name"], a.READ_COMMITTED), facts["end_offset"], facts["high_watermark"])
     beyond = both(
@@ -34,12 +34,13 @@ def suspects(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def reads(rows: pa.RecordBatch, connections: Sequence[str], names: TopicNames) -> pa.RecordBatch:
-    """Return what clients asked of each partition, with the answer if it came without an error.
+    """Return the offset that clients requested from each partition, with the answer if it had no error.
 
-    `pipelines.rules.facts.selection` keeps the reads at or past their limit.
+    `pipelines.rules.facts.selection` keeps the reads at or beyond the high watermark or last stable offset.
 
     Args:
         connections: connections to read, from `suspects`.
+        names: topic name by (cluster, topic id).
     """
     return _make_reads(rows.filter(is_in(_join_connections(rows), connections)), names)
 
@@ -72,7 +73,7 @@ def _make_reads(rows: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
 
 
 def _join_place(parts: pa.RecordBatch, part: str) -> pa.Array:
-    """Return the request and partition as text."""
+    """Return request row, partition and topic joined as one text per part."""
     topic = first_of(parts[f"{part}.topic"], parts[f"{part}.topic_id"])
     return pc.binary_join_element_wise(
         *(parts[name].cast(pa.string()) for name in ("row", f"{part}.partition")), topic, " "
@@ -90,7 +91,7 @@ def tier_events(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class Failures:
-    """Reads from the tier that failed, and where the logs of brokers begin: as few as failures and local starts are."""
+    """Failed reads of remote storage, and local log start offsets."""
 
     #: by (cluster, broker), the partitions and from when until when, microseconds
     failed: Mapping[tuple[str, int], Mapping[Place, tuple[int, int]]]
@@ -98,7 +99,7 @@ class Failures:
     starts: Mapping[Place, Mapping[int, list[tuple[int, int]]]]
 
     def reads(self, rows: pa.RecordBatch, names: TopicNames) -> Iterator[pa.RecordBatch]:
-        """Yield consumers' reads from the tier that were answered with records, of ``silver.fetch_requests``.
+        """Yield consumers' reads from remote storage that returned records, from rows of ``silver.fetch_requests``.
 
         A read is a fact of its own partition if reads of that partition failed on any broker. It is also a fact of each
         other partition with failed reads on its broker at about that time.
@@ -140,7 +141,7 @@ assert {"offset", "size_bytes"} < TYPES.keys()
 
 
 def failures(rows: pa.RecordBatch | pa.Table) -> Failures:
-    """Return the failed reads and local log starts in rows of ``silver.tier_events``."""
+    """Return failed reads of remote storage and local log start offsets, from rows of ``silver.tier_events``."""
     failed: dict[tuple[str, int], dict[Place, tuple[int, int]]] = {}
     starts: dict[Place, dict[int, list[tuple[int, int]]]] = {}
     columns = ("cluster_id", "broker_id", "topic", "partition", "event", "offset")

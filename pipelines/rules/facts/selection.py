@@ -14,7 +14,7 @@ from highwater.schemas.audit_facts import Fact
 
 
 def selected(facts: Iterable[Fact]) -> Iterator[Fact]:
-    """Yield a partition's facts in order: each metadata record once, and only reads past their limit."""
+    """Yield a partition's facts in order: each metadata record once, and only reads at or beyond their limit."""
     copies: dict[int | None, tuple[int | None, str | None]] = {}
     for kind, alike in groupby(facts, key=attrgetter("kind")):
         if kind == a.READ:
@@ -31,7 +31,7 @@ def selected(facts: Iterable[Fact]) -> Iterator[Fact]:
 
 
 def _select_beyond_limit(reads: Iterable[Fact]) -> Iterator[Fact]:
-    """Yield reads of one connection that were answered records at or past the limit in the answer.
+    """Yield reads of one connection that returned records at or beyond the high watermark or last stable offset.
 
     ``previous`` is the limit in the next answer of the same epoch: limits only grow within an epoch.
     """
@@ -57,5 +57,5 @@ def _is_beyond_limit(read: Fact) -> bool:
 
 
 def _get_limit(read: Fact) -> int | None:
-    """Return the first offset hidden from a read of its isolation level, from its own answer."""
+    """Return the first offset that its isolation level hides from a read: high watermark or last stable offset."""
     return read.end_offset if read.name == a.READ_COMMITTED else read.high_watermark

@@ -49,10 +49,10 @@ TABLES = (
 
 
 def facts(lake: Lake, premises: Premises, only: Collection[Partition] | None = None) -> list[Reading]:
-    """Return the readings that make the facts of partitions.
+    """Return table scans that yield the facts of partitions, for rules.
 
     Args:
-        only: partitions to read. All if None.
+        only: (cluster, topic, partition) to read. None reads all.
     """
     read = readings(lake, premises)
     if only is not None:
@@ -61,18 +61,18 @@ def facts(lake: Lake, premises: Premises, only: Collection[Partition] | None = N
 
 
 def facts_since(lake: Lake, premises: Premises, since: Resume) -> list[Reading]:
-    """Return readings of the last run's state of each partition (`FROZEN`), and of facts that are not final yet."""
+    """Return scans of each partition's saved rule state (`FROZEN`), and of facts that the last run did not finish."""
     read = [part for reading in readings(lake, premises, since) for part in parts(lake, reading, since)]
     return [states(since, map_batches(frozen)), *read]
 
 
 def frozen(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of `state.audited`, sorted before the facts of their partitions."""
+    """Convert rows of `state.audited` to facts that sort before all other facts of their partitions."""
     return fact(rows, a.FROZEN, "isr=brokers", detail=rows.column("state").cast(pa.string()), time_us=0)
 
 
 def _filter_partitions(reading: Reading, partitions: Collection[Partition]) -> Reading:
-    """Filter a reading by partition. Request tables are read whole, since one request names many partitions."""
+    """Limit a table scan to some partitions. Request tables are read whole, because a request has many partitions."""
     where = reading.where
     if "topic" in reading.spec.column_names:
         where = pc.field("topic").isin(sorted({topic for _, topic, _ in partitions}))
@@ -92,10 +92,10 @@ def _select_only(rows_of: RowsOf, partitions: Collection[Partition]) -> RowsOf:
 
 
 def readings(lake: Lake, premises: Premises, since: Resume | None = None) -> list[Reading]:
-    """Return the reading of each table, with the function that makes facts of its rows.
+    """Return one scan per table, with the function that converts its rows to facts.
 
     Args:
-        since: state to resume from. What resumed partitions do not need is not read.
+        since: state to resume from. Rows that resumed partitions do not need are not read. None reads all rows.
     """
     names = premises.topic_names
     ids = _read_topic_ids(lake) if since is None else {}
@@ -166,7 +166,7 @@ def _in_seconds(rows_of: RowsOf, spans: Spans) -> RowsOf:
 
 
 def _read_suspects(lake: Lake, premises: Premises, since: Resume | None) -> list[Reading]:
-    """Return the readings of connections with reads at their limit. Most lakes have none."""
+    """Return scans of connections that read at or beyond their limit. Empty for most lakes."""
     columns = tuple(f"{_REQUEST} replica_id isolation_level responses".split())
     everywhere = Reading(silver.FETCH_REQUESTS, columns, map_batches(suspects), digest="suspects")
     looked = [everywhere]
@@ -181,10 +181,9 @@ def _read_suspects(lake: Lake, premises: Premises, since: Resume | None) -> list
 
 
 def _read_tier(lake: Lake, premises: Premises) -> list[Reading]:
-    """Return the readings of copies to the remote tier and reads from it, if a read failed. Most lakes have none.
+    """Return scans of copies to remote storage and reads from it, if a read failed. Empty for most lakes.
 
-    Logs show their start at each load, with a tier or without. As facts, these lines alone would have each partition
-    judged whole.
+    Every log load logs the local log start. These lines alone would force a full judgement of each partition.
     """
     columns = ("cluster_id", "broker_id", "topic", "partition", "event", "offset", "time")
     failed = lake.rows(silver.TIER_EVENTS, *columns, where=pc.field("event") == "read_failed")
@@ -201,7 +200,7 @@ def _read_tier(lake: Lake, premises: Premises) -> list[Reading]:
 
 
 def _read_election_requests(lake: Lake) -> list[tuple[str, int]]:
-    """Return (cluster, time) of each request for an election. Not read if no election was unclean."""
+    """Return (cluster, time in us) of each election request. Empty, without reading, if no election was unclean."""
     times = lake.rows(silver.CONTROLLER_EVENTS, "time", where=pc.field("event") == history.UNCLEAN).column("time")
     if not len(times):
         return []

@@ -37,7 +37,7 @@ def fetches(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def high_watermarks(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield high watermark lines of leaders, followers and loaded logs."""
+    """Yield high watermark lines: logs loaded at start, and changes on leaders and followers."""
     loaded = rows.filter(is_in(rows.column("source"), ("loaded",)))
     yield line_fact(loaded, a.LOADED, "high_watermark offset=log_end_offset")
     moved = is_in(rows.column("source"), ("updated", "non_monotonic", "follower"))
@@ -47,7 +47,7 @@ def high_watermarks(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def without_retries(versions: Versions) -> list[tuple[str, int]]:
-    """Return the brokers before 0.11, as (cluster, broker)."""
+    """Return the (cluster, broker) before 0.11, which do not recognise producers' retries."""
     return [node for node, version in versions.items() if rule_of(version, lambda rules: rules.knows_retries) is False]
 
 
@@ -55,7 +55,7 @@ def appends(rows: pa.RecordBatch, old: Sequence[tuple[str, int]]) -> pa.RecordBa
     """Return the appends of leaders before 0.11. Later leaders log the same line for a recognised retry.
 
     Args:
-        old: `without_retries`, at least one.
+        old: (cluster, broker) before 0.11, at least one.
     """
     nodes = [(pc.field("cluster_id") == cluster) & (pc.field("broker_id") == broker) for cluster, broker in old]
     # A leader's own: followers append through another path.
@@ -67,11 +67,11 @@ def appends(rows: pa.RecordBatch, old: Sequence[tuple[str, int]]) -> pa.RecordBa
 
 
 def operations(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return partitions of acks=all appends as replayed.
+    """Convert acks=all produces in gold to one fact per partition, for rules.
 
-    ``latest_us`` is when the request had been handled, ``log_append_time_us`` when it was answered. ``end_offset`` is
-    the required offset if the broker logged it: a derived one proves nothing. ``isr`` is null if no line showed it; the
-    replay then took the fetching replicas as members. ``derived`` is how the records' partition or offset is known if
+    ``latest_us`` is when the request was handled, ``log_append_time_us`` when it was answered. ``end_offset`` is the
+    required offset only if the broker logged it: a derived one proves nothing. ``isr`` is null if no line showed it;
+    the replay then assumed that all fetching replicas are members. ``derived`` is how partition or offset is known if
     no answer shows it.
     """
     rows = _split_partitions(rows.filter(pc.field("operation") == "produce"))
@@ -97,7 +97,7 @@ def operations(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def answers(rows: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
-    """Return every answer to a produce that contains an offset."""
+    """Return all produce answers with an offset, as facts."""
     rows = fill_topic_names(names, _split_partitions(rows))
     rows = rows.filter(pc.field("part.base_offset") >= 0)
     acks = rows.column("acks")

@@ -26,7 +26,10 @@ class AckUnderMinIsr(Checker):
             yield from self._check_answer(fact)
 
     def _check_answer(self, fact: Fact) -> Iterable[Case]:
-        """Yield a case for a produce appended and acknowledged while the ISR was too small, before and after."""
+        """Yield a possible violation if a produce was acknowledged while the ISR was below min.insync.replicas.
+
+        The ISR must be too small both at the append and at the answer.
+        """
         if fact.error_code != 0 or fact.broker_id is None or fact.offset is None or fact.name != "all":
             return
         self.checked += 1
@@ -55,7 +58,7 @@ class AckUnderMinIsr(Checker):
         )
 
     def _await_isr(self, broker_id: int, since_us: int, required: int) -> None:
-        """Wait for later lines if the ISR is unknown, and was too small or unknown before."""
+        """Set `awaits_history` if later lines may show that the ISR was too small at `since_us`."""
         before = self._history.isr_known.before(broker_id, since_us)
         if before is not None and (before.isr is None or len(before.isr) < required):
             self.awaits_history = True
@@ -97,5 +100,5 @@ class AckUnderMinIsr(Checker):
 
 
 def _drop_last(lines: tuple[Fact, ...] | None) -> tuple[Fact, ...]:
-    """Return the states of a stretch. The line after it only shows that none is missing."""
+    """Return the lines without the last one, which only proves that none is missing. Empty for None."""
     return lines[:-1] if lines is not None else ()

@@ -22,7 +22,7 @@ APPEND_SLACK_US = 100_000
 
 @dataclass
 class AckedAsDuplicate(Checker):
-    """Comparison of answers with the same base offset. They come in the order of their offsets."""
+    """Compares produce answers with equal base offsets. Answers arrive in offset order."""
 
     _same: list[Fact] = field(default_factory=list, metadata=KEPT)
 
@@ -59,9 +59,10 @@ class AckedAsDuplicate(Checker):
         return self._settings.blur_us(fact.broker_id if fact.broker_id is not None else -1, fact.time_us)
 
     def _has_survived(self, original: Fact, duplicate: Fact) -> bool | None:
-        """Return True if the first batch was still at its offset when the later answer was given. None if unknown.
+        """Return True if the first batch was still at its offset at the later answer. None if unknown.
 
-        True if no epoch between the two answers starts at or below that offset. Then nothing else was written there.
+        True if no leader epoch between the two answers starts at or below that offset. So no other batch was written
+        there.
         """
         if original.broker_id is None or duplicate.broker_id is None or original.offset is None:
             return None
@@ -78,7 +79,7 @@ class AckedAsDuplicate(Checker):
         return True
 
     def _has_append_time(self, original: Fact, duplicate: Fact) -> bool:
-        """Return True if the later answer has the append time of the other request, so it was taken for that batch."""
+        """Return True if the later answer has the other request's append time: the broker took it for that batch."""
         if duplicate.log_append_time_us is None or original.earliest_us is None or original.latest_us is None:
             return False
         slack_us = APPEND_SLACK_US + (0 if original.broker_id == duplicate.broker_id else self._settings.skew_max_us)

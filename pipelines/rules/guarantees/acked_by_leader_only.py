@@ -24,7 +24,7 @@ _CUTS = frozenset({"log", "fetcher"})
 
 @dataclass
 class _Lost:
-    """Records that one former leader truncated and a later epoch lacks: the first and last answer, and their number."""
+    """Records that one former leader truncated and a later epoch lacks: first and last answer, and their number."""
 
     epoch: int
     lost_by: Epoch
@@ -37,7 +37,7 @@ class _Lost:
 
 @dataclass
 class AckedByLeaderOnly(Checker):
-    """Answers in the order of their offsets. It keeps a few facts per leader and later epoch, none per answer."""
+    """Finds acks=1 records that were later truncated. It keeps a few facts per leader and later epoch."""
 
     _lost: dict[tuple[int, int, int, int], _Lost] = field(default_factory=dict)
     #: By broker, the highest offset that it answered, and when it answered last.
@@ -79,7 +79,7 @@ class AckedByLeaderOnly(Checker):
             lost.answered += 1
 
     def _find_cut(self, broker_id: int, time_us: int, offset: int) -> Fact | None:
-        """Return the broker's first later line by which it truncated an offset. None without one."""
+        """Return the broker's first truncation after `time_us` to `offset` or below. None without one."""
         cuts = self._cuts.get(broker_id, [])
         at = bisect_right(cuts, time_us, key=lambda fact: fact.time_us)
         return next((fact for fact in cuts[at:] if fact.offset is not None and fact.offset <= offset), None)
@@ -96,7 +96,7 @@ class AckedByLeaderOnly(Checker):
                 yield _make_case(lost)
 
     def _is_one_life(self, lost: _Lost) -> bool:
-        """Return True if both epochs are of one life. A replica's epoch file suffices here, for an observation."""
+        """Return True if both epochs are of one incarnation of the topic. An epoch file suffices for an observation."""
         first, last, time_us = lost.epoch, lost.lost_by.number, lost.start_fact.time_us
         known = self._history.are_of_one_life(first, last, time_us)
         if known is not None or self._history.topic_lives.births_us:

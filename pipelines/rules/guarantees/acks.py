@@ -13,7 +13,7 @@ from highwater.schemas.audit_facts import Fact
 
 class _OfAnswers(Checker):
     def _count(self, fact: Fact) -> None:
-        """Count a fact unless its times are whole seconds, which cannot show an early or late answer."""
+        """Count an answer as checked, unless its timestamps are whole seconds and so cannot show a wrong time."""
         self.checked += not (fact.detail or "").startswith(f"{COARSE_TIMES}|")
 
     def _find_isr_lines(self, fact: Fact) -> tuple[Fact, ...] | None:
@@ -23,12 +23,12 @@ class _OfAnswers(Checker):
         return self._history.isr_known.through(fact.broker_id, fact.latest_us, fact.log_append_time_us or fact.time_us)
 
     def _choose_severity(self, fact: Fact, *, is_proven: bool) -> Severity:
-        """Return the severity. The rules of a release predict the due time, so an unknown release proves nothing."""
+        """Return the severity of a wrong answer time. Unproven, or without a known version, it is undecided."""
         return VIOLATION if is_proven and release_of(self._settings.version_of(fact)) is not None else OPEN
 
 
 class AckBeforeCommit(_OfAnswers):
-    """Answers that came too early."""
+    """Finds acks=all answers sent before the record was committed."""
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         self._count(fact)
@@ -44,7 +44,7 @@ class AckBeforeCommit(_OfAnswers):
 
 
 class LateCompletion(_OfAnswers):
-    """Answers that came much too late."""
+    """Finds acks=all answers sent long after the record was committed."""
 
     def observe(self, fact: Fact) -> Iterable[Case]:
         self._count(fact)
@@ -68,7 +68,7 @@ class LateCompletion(_OfAnswers):
         yield _make_case(severity, fact, message, proof or (), bug or None)
 
     def _can_be_held(self, fact: Fact, lines: tuple[Fact, ...]) -> bool:
-        """Return True if a small ISR may have held the high watermark. Since 3.7 it waits for min.insync.replicas.
+        """Return True if a small ISR may have held back the high watermark: since 3.7 it needs min.insync.replicas.
 
         A line that raised min.insync.replicas may be missing.
         """

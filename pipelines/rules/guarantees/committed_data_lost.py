@@ -37,7 +37,7 @@ CAUSE = "Cause: "
 
 @dataclass
 class _Loss:
-    """The records that one later epoch removed."""
+    """Committed records that one later leader epoch removed."""
 
     lost_by: Epoch
     offset_start: int
@@ -58,7 +58,7 @@ class _Loss:
         return cls(epoch, max(bound[0], 0), bound[1], bound[0])
 
     def acknowledge(self, number: int, fact: Fact, end: int) -> None:
-        """Add a produce of an earlier epoch that was acknowledged and reaches past the start."""
+        """Add an acknowledged produce of epoch `number` that ends at `end`, above the start of the loss."""
         self.answered += 1
         self.epochs.add(number)
         self.offset_end = max(self.offset_end, end)
@@ -76,19 +76,19 @@ class _Loss:
 
     @property
     def shown(self) -> list[Fact]:
-        """Return the lines of its marks, the highest first."""
+        """Return the lines that show the records as committed, the highest offset first."""
         marks = sorted(self.marks, key=lambda mark: -mark.end)
         return [line for mark in marks for line in (mark.fact, *mark.more)]
 
     def commit(self, number: int, high_watermark: int, fact: Fact) -> None:
-        """Add a high watermark past the start, logged by the leader of an earlier epoch."""
+        """Add a high watermark above the start of the loss, logged by the leader of epoch `number`."""
         self.epochs.add(number)
         self.offset_end = max(self.offset_end, high_watermark)
         if self.committed is None or high_watermark > (self.committed.high_watermark or 0):
             self.committed = fact
 
     def show(self, shown: Passed) -> None:
-        """Add a replica's lines that show records past the start as committed."""
+        """Add a replica's lines that show records above the start of the loss as committed."""
         self.epochs |= set() if shown.number is None else {shown.number}
         self.offset_end = max(self.offset_end, shown.mark.end)
         self.marks.append(shown.mark)
@@ -132,7 +132,7 @@ class CommittedDataLost(Checker):
             self._answered(fact)
 
     def _note_fetch(self, fact: Fact) -> None:
-        """Take a fetch of a replica that had cut its log: its log may have grown since."""
+        """Record that a replica fetched after it truncated its log: the log may have grown since."""
         cuts = self._cuts_us.get(fact.replica_id)
         asked_us = fact.earliest_us or fact.time_us
         if cuts and (number := bisect_right(cuts, asked_us)):
@@ -171,7 +171,12 @@ class CommittedDataLost(Checker):
                 return
 
     def _count_restart(self, fact: Fact, life: tuple[int, int], end: int) -> bool:
-        """Count an answer that the leader's own log lost: its broker crashed and led on in the same epoch."""
+        """Return True if the leader's own log lost the answered record: the broker crashed and kept leading this epoch.
+
+        Args:
+            life: (incarnation of the topic, leader epoch).
+            end: end offset of the answered batch.
+        """
         for load, start in self._restarts.get((*life, fact.broker_id), ()):
             if fact.time_us < load.time_us and (start.offset or 0) < end:
                 again = self._again.setdefault((life, start.time_us), Epoch(life[1], first_us=start.time_us))
@@ -183,7 +188,7 @@ class CommittedDataLost(Checker):
         return False
 
     def __post_init__(self) -> None:
-        """Find where a leader loaded its log within an epoch, and the start that follows."""
+        """Find leaders that loaded their log again within one leader epoch."""
         starts: dict[tuple[int, int, int | None], list[Fact]] = defaultdict(list)
         for line in self._history.facts[a.LEADERSHIP]:
             if line.name == "leader_start" and line.leader_epoch is not None and line.offset is not None:
@@ -202,7 +207,7 @@ class CommittedDataLost(Checker):
                 self._restarts[key].extend((load, after) for load in between[-1:])
 
     def _find_instead(self, fact: Fact, number: int) -> tuple[Fact, ...]:
-        """Return the batches that segments hold at an answer's offset instead: of a later epoch, or written later."""
+        """Return the stored batches at an answer's offset that are from a later epoch, or were written later."""
         assert fact.offset is not None
         instead = []
         for _, batch in sorted(self._stored.items()):
@@ -271,7 +276,7 @@ class CommittedDataLost(Checker):
         return _case(loss, cause_of(self._history, self._settings, *lost, committed))
 
     def _is_answered(self, short: ShortLog) -> bool:
-        """Return True if lines show whether a leader's log lacked what was committed before its epoch."""
+        """Return True if lines show whether a leader's log lacked records committed before its epoch."""
         committed = [(key, end) for key, end in self._reached.items()]
         committed += [
             ((life, epoch.number), epoch.high_watermark[0])
@@ -288,11 +293,11 @@ class CommittedDataLost(Checker):
         return bool(ends) and (is_compared or max(ends) <= (short.start or 0))
 
     def _find_outlived(self) -> Iterable[ShortLog]:
-        """Yield leaders that cut their logs and fetched nothing since, if requests are logged."""
+        """Yield leaders that truncated their logs and did not fetch afterwards. Empty without a request log."""
         return outlived_logs(self._history, self._settings, self._fetched) if self._has_requests else ()
 
     def _unknown(self, found: Iterable[ShortLog]) -> Iterable[Case]:
-        """Yield leaders with shorter logs than other replicas, where no line shows what was committed."""
+        """Yield undecided cases: leaders with shorter logs than other replicas, if no line shows what was committed."""
         losses = self._losses | self._open
         by_epoch: dict[tuple[int, int | None, int | None], list[ShortLog]] = defaultdict(list)
         for short in found:
@@ -313,7 +318,7 @@ class CommittedDataLost(Checker):
         return self._history.are_of_one_life(max(loss.epochs), loss.lost_by.number, loss.start_fact.time_us)
 
     def _add_shown(self, starts: Starts) -> None:
-        """Add losses from replicas' lines, where neither answers nor leaders' high watermarks show what was lost."""
+        """Add losses that only replicas' lines show, not answers or leaders' high watermarks."""
         answered = self._losses.keys() | self._matched.keys()
         shown: dict[tuple[int, int], list[Passed]] = defaultdict(list)
         for each in passed(self._history, self._settings, starts):
@@ -331,7 +336,7 @@ class CommittedDataLost(Checker):
                 loss.show(each)
 
     def _add_committed(self, starts: Starts) -> None:
-        """Add losses from leaders' high watermarks, with or without a logged produce."""
+        """Add losses below a leader's logged high watermark."""
         for incarnation, epoch in self._history.epochs():
             if epoch.high_watermark is None:
                 continue

@@ -23,7 +23,7 @@ ERRORS = {
 
 @dataclass
 class Answered:
-    """Produces of one leader epoch that were answered with one error: the first, the last, and how many."""
+    """Produces of one leader epoch that got the same error: first, last and number."""
 
     shown: list[Fact]
     last: Fact
@@ -34,7 +34,10 @@ class Answered:
 
 @dataclass
 class ErrorYetCommitted(Checker):
-    """One case per partition, leader epoch and error: a fail-over answers all that wait at once."""
+    """Finds produces answered with an error although their records were committed.
+
+    It reports one case per partition, leader epoch and error, because a fail-over answers all waiting produces.
+    """
 
     _answered: dict[tuple[int, int], Answered] = field(default_factory=dict, metadata=KEPT)
     #: Requests that no known high watermark has passed, with their leader epochs.
@@ -72,7 +75,7 @@ class ErrorYetCommitted(Checker):
         self._goes_on = True
 
     def _look_again(self) -> None:
-        """Judge what an earlier run could not decide, after all fetches of this run."""
+        """Judge the facts that an earlier run could not decide, once all fetches of this run are known."""
         if self._goes_on:
             self._goes_on = False
             undecided, self._undecided = self._undecided, []
@@ -86,7 +89,7 @@ class ErrorYetCommitted(Checker):
         )
 
     def _find_proof(self, fact: Fact, number: int) -> Fact | None:
-        """Return the fact that shows the record as committed: past it the high watermark, before it no later epoch."""
+        """Return the fact that proves the record committed. None without one, or if a later epoch starts below it."""
         assert fact.offset is not None
         if self._history.lost_by(number, fact.time_us, fact.offset + 1) is not None:
             return None

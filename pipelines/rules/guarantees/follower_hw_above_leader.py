@@ -21,7 +21,7 @@ PENDING_MAX = 64
 
 @dataclass
 class _Candidate:
-    """A follower's line above its leader's offset. The follower's log may start there, which is legal."""
+    """A follower's high watermark above its leader's offset. Legal if the follower's log starts there."""
 
     fact: Fact
     limit: int
@@ -75,7 +75,7 @@ class FollowerHighWatermarkAboveLeader(Checker):
             pending.append(candidate)
 
     def _prove_by_lower(self, fact: Fact, follower: int) -> Iterable[Case]:
-        """Yield candidates proven by a later, lower high watermark: the follower's log did not start as high."""
+        """Yield violations proven by a lower high watermark later: the follower's log did not start that high."""
         pending = self._pending.get(follower)
         if not pending:
             return

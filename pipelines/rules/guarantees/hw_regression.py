@@ -25,16 +25,16 @@ STRETCHES_MAX: Final = 4096
 
 
 class PassedOffsets:
-    """Disjoint stretches of offsets, each with a fact that passed over part of it.
+    """Disjoint offset ranges that a high watermark passed, each with a fact of the move.
 
-    A high watermark that only grows passes over every offset once. Steps whose lines are missing leave holes.
+    A high watermark that only grows passes every offset once. Missing lines leave gaps.
     """
 
     def __init__(self) -> None:
         self._stretches: list[tuple[int, int, Fact]] = []  # in the order of their starts
 
     def add(self, start: int, end: int, fact: Fact) -> Fact | None:
-        """Pass from an offset to a higher one; gives the fact of a stretch that had been passed already."""
+        """Add the range from `start` to `end`. Return the fact of an earlier range that overlaps it, or None."""
         if start >= end:
             return None
         stretches = self._stretches
@@ -112,7 +112,7 @@ class HighWatermarkRegression(Checker):
             yield _make_case(OPEN, twice, fact, tenure.epoch)
 
     def _is_copy(self, time_us: int, step: tuple[int, int, int]) -> bool:
-        """Return True for the same line in another file: the same step at the same time."""
+        """Return True if the same high watermark step was already logged at this time: a copy in another file."""
         if time_us != self._steps_us:
             self._steps_us, self._steps = time_us, set()
         known = step in self._steps

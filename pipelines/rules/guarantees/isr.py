@@ -31,7 +31,7 @@ _Key = tuple[int, int]
 
 @dataclass
 class Join:
-    """A replica joined: the leader's line of the ISR before and of the one with it."""
+    """A replica joined the ISR: the leader's ISR line before it, and the one with the replica."""
 
     replica: int
     before: Fact
@@ -45,7 +45,7 @@ class Join:
 
 @dataclass
 class IsrJoins(Checker):
-    """Replicas that joined the ISR too early."""
+    """Finds replicas that joined the ISR before their log end reached the high watermark."""
 
     #: By leader and epoch, the highest answer before its last line of an ISR, if any, and the highest of all.
     _highest: dict[_Key, tuple[Fact | None, Fact]] = field(default_factory=dict, metadata=KEPT)
@@ -70,7 +70,7 @@ class IsrJoins(Checker):
             self._limit_position(fact, chain.before, (fact.broker_id, fact.leader_epoch, fact.replica_id))
 
     def _limit_high_watermark(self, fact: Fact, key: _Key) -> None:
-        """Record a lower bound of the high watermark for every ISR committed after this line."""
+        """Record the fact's high watermark as a lower bound for all ISRs committed later."""
         below, highest = self._highest.get(key, (None, fact))
         line = self._lines.get(key)
         if line is not None and fact.time_us < line.time_us:
@@ -82,7 +82,7 @@ class IsrJoins(Checker):
             joins[at].answered = _take_higher(joins[at].answered, fact)
 
     def _limit_position(self, fact: Fact, before: Fact, key: tuple[int, int, int]) -> None:
-        """Record an upper bound of the log end offset with which the replica joined."""
+        """Record the fact's fetch offset as an upper bound of the log end with which the replica joined."""
         joins = self._of_replica.get(key, [])
         at = bisect_left(joins, before.time_us, key=lambda join: join.after.time_us)
         if not at:
@@ -110,7 +110,7 @@ class IsrJoins(Checker):
             self.awaits_history = True
 
     def go_on(self, kept: Mapping[str, Any]) -> None:
-        """Resume from an earlier run. Later lines may show new joins, for which earlier fetches count too."""
+        """Restore the state of an earlier run. Its fetches also count for ISR joins that later lines show."""
         lines = kept["_lines"]
         joins = {_get_place(key, join): join for key, before in kept["_joins"].items() for join in before}
         super().go_on({**kept, "_lines": self._lines, "_joins": self._joins})
@@ -129,7 +129,7 @@ class IsrJoins(Checker):
                 self._highest[key] = highest, highest
 
     def _begin_join(self, join: Join, last: Fact | None, below: Fact | None, highest: Fact | None) -> None:
-        """Start a join that no earlier run knew, at or after the last line of the earlier run."""
+        """Set the bounds of an ISR join that no earlier run knew."""
         if last is None or _get_version(join.before) > _get_version(last):
             join.answered = highest
         elif join.before == last:
@@ -175,7 +175,7 @@ class IsrJoins(Checker):
         )
 
     def _is_gate(self, start: Fact, leader: int) -> bool:
-        """Return True if the leader's version lets no replica join below this line's epoch start."""
+        """Return True if the leader's version lets no replica join the ISR below the start offset in this line."""
         version = self._settings.version(leader, start.time_us)
         gated = rule_of(version, lambda rules: rules.epoch_start_gates_expansion) is True
         return start.broker_id == leader and gated and self._history.starts_once(start)
@@ -195,7 +195,7 @@ def _get_version(line: Fact) -> int:
 
 
 def _find_isr_lines(history: FactHistory) -> dict[tuple[int, int, int], dict[int, Fact]]:
-    """Return the leader's first line of each ISR that it committed or began with, by incarnation, leader and epoch."""
+    """Return the leader's first line of each ISR, by (incarnation, leader, epoch), then by partition epoch."""
     by_epoch: dict[tuple[int, int, int], dict[int, Fact]] = defaultdict(dict)
     for leadership, lines in history.isr_known.of_leadership.items():
         for line in lines:
@@ -205,7 +205,7 @@ def _find_isr_lines(history: FactHistory) -> dict[tuple[int, int, int], dict[int
 
 
 def _joins(lines: Mapping[tuple[int, int, int], Mapping[int, Fact]]) -> dict[_Key, list[Join]]:
-    """Return commits by which a replica joined, with the leader's own line of the ISR directly before, by time."""
+    """Return ISR joins by replica in time order, with the leader's line of the ISR directly before."""
     joins: dict[_Key, list[Join]] = defaultdict(list)
     for (_, leader, epoch), by_epoch in lines.items():
         for partition_epoch, after in by_epoch.items():
@@ -224,7 +224,7 @@ EXCUSED = frozenset({"leader_paused", "in_flight", "refused", "commit_delayed"})
 
 
 def isr_shrinks(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
-    """Return followers that remained in the ISR although they did not keep up, and the number of shrinks judged."""
+    """Return the number of ISR shrinks judged, and cases of followers that stayed in the ISR without keeping up."""
     shrinks = [fact for fact in history.facts[a.ISR_REPLAY] if fact.client == "shrink"]
     judged = [fact for fact in shrinks if fact.name in ("predicted", "late", "early")]
     return len(judged), list(_make_cases(judged))

@@ -21,7 +21,7 @@ SHOWN = 4
 
 @dataclass
 class _Found:
-    """The first reads of one leader epoch and isolation level beyond the limit, and how many there were."""
+    """The first reads beyond the limit of one isolation level in one leader epoch, and their number."""
 
     facts: list[Fact]
     limit: int
@@ -33,7 +33,10 @@ class ReadAboveIsolation(Checker):
     _reads: dict[tuple[int, int, str], _Found] = field(default_factory=dict)
 
     def observe(self, fact: Fact) -> None:
-        """Record a fetch at or past its answer's limit. ``previous`` is the limit in a later answer of that epoch."""
+        """Record a read at or beyond the limit of its isolation level.
+
+        ``previous`` is the limit in a later answer of that epoch.
+        """
         if fact.offset is None:
             return
         self.checked += 1

@@ -26,7 +26,7 @@ CASES_MAX = 3
 
 @dataclass
 class ReplicaBytes(Checker):
-    """Comparison of batches with the same base offset. They come in the order of their offsets."""
+    """Compares stored batches with equal base offsets on different replicas. Batches arrive in offset order."""
 
     _cases: int = 0
     _same: list[Fact] = field(default_factory=list)
@@ -68,7 +68,7 @@ class ReplicaBytes(Checker):
         return cases
 
     def _find_different(self, whole: list[Fact]) -> list[Fact]:
-        """Return different batches of one topic id, one per content, that each replica counts as committed."""
+        """Return batches that differ although each replica counts its own as committed, one per content."""
         # The cleaner of each replica rewrites batches that lost records or have a tombstone.
         if self._settings.compacted:
             return []
@@ -82,7 +82,7 @@ class ReplicaBytes(Checker):
         return []
 
     def _is_committed(self, fact: Fact) -> bool:
-        """Return True if the replica's own high watermark passed the batch. An unconfirmed tail may still differ."""
+        """Return True if the replica's own high watermark passed the batch. Replicas may differ above it."""
         marks = self._marks.get(fact.broker_id, []) if fact.broker_id is not None else []
         if len(marks) != 1 or marks[0].offset is None or fact.end_offset is None:
             return False
@@ -96,7 +96,7 @@ class ReplicaBytes(Checker):
         return [_diverged(run, self._find_unknown_epoch(run[0]), compacted=self._settings.compacted)]
 
     def _find_unknown_epoch(self, facts: list[Fact]) -> tuple[Fact, ...]:
-        """Return entries that show that a replica continued in later epochs without an epoch that another replica has.
+        """Return entries of a leader epoch file that skips an epoch which another replica's file contains.
 
         A follower asks where that epoch ends. A leader of 0.11 to 1.1 answers with the start of the next epoch that it
         knows, so the follower truncates nothing (KIP-279).
@@ -122,7 +122,7 @@ def _get_brokers(facts: list[Fact]) -> set[int | None]:
 
 
 def _make_corrupt_case(fact: Fact, whole: list[Fact]) -> Case:
-    """Return the case of a batch below the replica's high watermark. Another replica's batch is the second witness."""
+    """Return the case of a corrupt batch below the replica's high watermark. Other replicas' batches are witnesses."""
     return Case(
         VIOLATION,
         f"The batch at offset {fact.offset} of broker {fact.broker_id} does not have the checksum that it was stored "
@@ -166,7 +166,7 @@ def _diverged(run: list[list[Fact]], unknown: tuple[Fact, ...], *, compacted: bo
 
 
 def epoch_histories(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
-    """Return leader epochs that start at several offsets, and the number of epochs compared."""
+    """Return the number of leader epochs compared, and cases of epochs with several start offsets."""
     if settings.compacted:
         return 0, []
     severity: Severity = VIOLATION if settings.compacted is False else OPEN
@@ -226,7 +226,7 @@ _WHAT = {
 
 @dataclass
 class Checkpoints(Checker):
-    """Keeps the end of each replica's log as its segments show it."""
+    """Compares offset checkpoint files with the end of each replica's segments."""
 
     _last: dict[int, Fact] = field(default_factory=dict)
     _entries: dict[int, dict[str, Fact]] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from highwater.schemas.audit_facts import Fact
 
 
 class OwnEpochs:
-    """A broker's lines are written as it takes an epoch, under the lock that its reads wait for."""
+    """The leader epochs of each broker over time. A broker logs a new epoch under the lock that its reads wait for."""
 
     def __init__(self, history: FactHistory) -> None:
         self._history = history
@@ -41,13 +41,13 @@ class OwnEpochs:
             self._lowest[key] = list(accumulate(facts[::-1], partial(min, key=epoch_of)))[::-1]
 
     def highest_before(self, broker_id: int, time_us: int) -> Fact | None:
-        """Return the line of the highest epoch that the broker had entered before a time. None without one."""
+        """Return the line of the highest epoch that the broker had entered before `time_us`. None without one."""
         key = (self._history.incarnation(time_us), broker_id)
         at = bisect_left(self._times.get(key, []), time_us)
         return self._highest[key][at - 1] if at else None
 
     def lowest_after(self, broker_id: int, time_us: int) -> Fact | None:
-        """Return the line of the broker's lowest epoch after a time. Before it, the broker had no higher epoch."""
+        """Return the line of the lowest epoch that the broker entered after `time_us`. It had no higher one before."""
         key = (self._history.incarnation(time_us), broker_id)
         times = self._times.get(key, [])
         at = bisect_right(times, time_us)

@@ -32,7 +32,7 @@ def _list_states(history: FactHistory) -> Iterable[Fact]:
 
 
 def leaders_in_isr(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
-    """Return states with a leader outside the ISR, and the number of states checked."""
+    """Return the number of partition states checked, and cases of a leader outside the ISR."""
     checked = 0
     states: dict[_State, list[Fact]] = defaultdict(list)
     for fact in _list_states(history):
@@ -53,7 +53,7 @@ def leaders_in_isr(history: FactHistory, settings: Settings) -> tuple[int, list[
 
 
 def isr_in_replicas(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
-    """Return ISRs with members outside the replicas, and the number of states checked."""
+    """Return the number of partition states checked, and cases of ISR members that are no replicas."""
     checked = 0
     states: dict[_State, list[Fact]] = defaultdict(list)
     assigned = _collect_assigned(history)
@@ -90,7 +90,7 @@ def _collect_assigned(history: FactHistory) -> dict[int, set[int]]:
 
 
 def _find_previous(history: FactHistory, fact: Fact, strangers: set[int]) -> Fact | None:
-    """Return the state directly before, if the strangers were neither in its ISR nor among its replicas. Else None."""
+    """Return the state directly before `fact`, if `strangers` were neither in its ISR nor replicas. Else None."""
     if fact.partition_epoch is None:
         return None
     before = history.states.get(history.incarnation(fact.time_us), {}).get(fact.partition_epoch - 1, [])
@@ -121,7 +121,7 @@ def _make_case(
 
 
 def two_leaders(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
-    """Return leader epochs in which two brokers led, and the number of epochs checked."""
+    """Return the number of leader epochs checked, and cases of epochs with two leaders."""
     checked, cases = 0, []
     for _, epoch in history.epochs():
         if not epoch.leaders:
@@ -150,7 +150,7 @@ def two_leaders(history: FactHistory, settings: Settings) -> tuple[int, list[Cas
 
 
 def unclean_elections(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
-    """Return leaders that were not in sync, and the number of elections checked."""
+    """Return the number of elections checked, and cases of leaders that were not in the ISR."""
     stepped = {after.leader_epoch for before, after in history.steps() if after.leader_epoch > before.leader_epoch}
     checked, cases = 0, []
     for _, epoch in history.epochs():

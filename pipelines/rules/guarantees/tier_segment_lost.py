@@ -30,7 +30,7 @@ class TierSegmentLost(Checker):
     _reads: list[Fact] = field(default_factory=list)
 
     def observe(self, fact: Fact) -> None:
-        """Record a read from the tier that was answered with records, of this or another partition there."""
+        """Record a read from remote storage that returned records."""
         self._reads.append(fact)
 
     def finish(self) -> Iterable[Case]:
@@ -93,7 +93,7 @@ class TierSegmentLost(Checker):
         return is_own and base <= offset and (end is None or offset < end)
 
     def _find_answered(self, failed: Sequence[Fact]) -> Iterator[Fact]:
-        """Yield a read that the store answered between each two failures of the segment on a broker."""
+        """Yield for each two consecutive failures of the segment on a broker one read between them that succeeded."""
         by_broker: dict[int | None, list[Fact]] = defaultdict(list)
         for fact in failed:
             by_broker[fact.broker_id].append(fact)

@@ -14,7 +14,7 @@ KAFKA_14704 = "KAFKA-14704"
 
 
 def truncations_below_hw(history: FactHistory, settings: Settings) -> tuple[int, list[Case]]:
-    """Return truncations below the high watermark of their replica, and the number of truncations checked."""
+    """Return the number of truncations checked, and cases of truncations below the replica's high watermark."""
     truncations = history.facts[a.TRUNCATION]
     below = [fact for fact in truncations if fact.broker_id is not None and _is_below(fact)]
     cases = [_make_case(history, settings, fact) for fact in below if fact.name == BELOW]
@@ -35,7 +35,7 @@ def _find_cuts(history: FactHistory, truncation: Fact) -> list[Fact]:
 
 
 def _make_replayed_case(history: FactHistory, fact: Fact) -> Case:
-    """Return a truncation below the high watermark in the replica's earlier lines. It does not prove a violation."""
+    """Return an undecided case: earlier lines show the high watermark, so it may have been lower at the truncation."""
     message = (
         f"Broker {fact.broker_id} truncated to {fact.offset}, below the high watermark {fact.high_watermark} that it "
         "had by its own lines; the truncation's line does not say whether it still had it."

@@ -25,7 +25,7 @@ Connection = tuple[int | None, str | None]
 
 
 def written_before(line: Fact, other: Fact) -> bool:
-    """Return True if a line was written before another line of its broker, by position in a file or by clock."""
+    """Return True if a line was written before another line of the same broker, by file position or by clock."""
     if line.broker_id != other.broker_id:
         return False
     same_file = line.file_id is not None and line.file_id == other.file_id
@@ -42,7 +42,7 @@ def high_watermark_of(fact: Fact) -> int:
 
 @dataclass
 class FetchChain:
-    """One partition's fetches on one connection, as they stream by; connections come one after another."""
+    """Fetches of one follower connection for a partition, in order, without a missing correlation id."""
 
     fact: Fact | None = None  #: the fetch that was taken last
     #: the one before it on the connection; the fetch was handled after its line. None at the start
@@ -58,7 +58,7 @@ class FetchChain:
     highest_of_run: tuple[int, Fact] | None = None
 
     def follow(self, fact: Fact) -> bool:
-        """Take the next fetch. False if it has no connection or is a copy of the one before."""
+        """Add the next fetch. Return False if it has no connection or is a copy of the previous one."""
         if fact.connection is None or fact.correlation_id is None:
             return False
         last = self.fact
@@ -82,20 +82,20 @@ class FetchChain:
 
     @property
     def answered(self) -> bool:
-        """Return True if the leader answered for the partition without error: it led, in the epoch of the fetch."""
+        """Return True if the leader answered the last fetch without error: it led, in the epoch of the fetch."""
         fact = self.fact
         return fact is not None and fact.high_watermark is not None and not fact.error_code
 
     @property
     def accepted(self) -> bool:
-        """Return True if the leader also took the offset as the follower's. Diverging logs are truncated first."""
+        """Return True if the leader also accepted the fetch offset. It answers diverging logs with a truncation."""
         fact = self.fact
         return self.answered and fact is not None and fact.offset is not None and fact.end_offset is None
 
 
 @dataclass
 class FetchChains:
-    """The chains of all connections. A later run resumes each of them."""
+    """Fetches of all connections of a partition. A later run can resume them."""
 
     last: FetchChain = field(default_factory=FetchChain)  #: of the fetch that was taken last
     _of: dict[Connection, FetchChain] = field(default_factory=dict)
@@ -103,20 +103,20 @@ class FetchChains:
     _ends: dict[Connection, tuple[int, int]] = field(default_factory=dict)
 
     def follow(self, fact: Fact) -> bool:
-        """Take the next fetch of its connection; as `FetchChain.follow`."""
+        """Add the next fetch to its connection. Return False as `FetchChain.follow` does."""
         connection = fact.broker_id, fact.connection
         self._ends[connection] = _get_correlation(fact), fact.time_us
         self.last = self._of.setdefault(connection, FetchChain())
         return self.last.follow(fact)
 
     def goes_on(self, fact: Fact) -> bool:
-        """Return True if a fetch comes after all fetches of its connection, and their chain is known."""
+        """Return True if a fetch comes after all fetches of its connection, whose state is known."""
         connection = fact.broker_id, fact.connection
         end = self._ends.get(connection)
         return end is None or (connection in self._of and (_get_correlation(fact), fact.time_us) >= end)
 
     def forget(self) -> None:
-        """Drop the chains of connections that have ended by their brokers' logs; that there were such stays known."""
+        """Drop connections that ended by their brokers' logs. Later fetches of them can then not be added."""
         newest_us: dict[int | None, int] = {}
         for (broker_id, _), (_, time_us) in self._ends.items():
             newest_us[broker_id] = max(time_us, newest_us.get(broker_id, time_us))
@@ -155,9 +155,9 @@ STRETCHES_MAX: Final = 1_000
 
 @dataclass
 class Stretch:
-    """Accepted fetches of one follower on one connection in one leader epoch, in their order.
+    """Accepted fetches of one follower on one connection in one leader epoch, in order.
 
-    The broker of the follower ran all that time, and its leader led in that epoch.
+    During that time the follower ran, and its leader led in that epoch.
     """
 
     first: Fact  #: the first of them
@@ -180,20 +180,22 @@ class Stretch:
                 setattr(self, name, getattr(self, name)[::2])
 
     def begun(self, time_us: int) -> bool:
-        """Return True if one of its fetches had been handled and logged before a time."""
+        """Return True if the first fetch was logged before `time_us`."""
         return bool(self.times_us) and self.times_us[0] < time_us
 
     def last_before(self, time_us: int) -> int:
-        """Return the index of the last fetch that was logged before a time. -1 if none."""
+        """Return the index of the last fetch that was logged before `time_us`. -1 if none."""
         return bisect_left(self.times_us, time_us) - 1
 
     def handled_after(self, time_us: int) -> int | None:
-        """Return the index of the first fetch surely handled after a time, as the line before it is later, or None."""
+        """Return the index of the first fetch certainly handled after `time_us`, or None: its previous line is
+        later.
+        """
         at = bisect_right(self.times_us, time_us) + 1
         return at if at < len(self.times_us) else None
 
     def sent_after(self, time_us: int) -> int | None:
-        """Return the index of the first fetch that was surely sent after a time. None without one.
+        """Return the index of the first fetch certainly sent after `time_us`. None without one.
 
         The fetch before it was handled after that time, and a follower sends one fetch at a time.
         """
@@ -201,7 +203,7 @@ class Stretch:
         return at + 1 if at is not None and at + 1 < len(self.times_us) else None
 
     def fact(self, index: int) -> Fact:
-        """Return a fetch of it, with the fields that are kept."""
+        """Return the fetch at `index` as a fact. Only stored fields differ from the first fetch."""
         return self.first._replace(
             time_us=self.times_us[index],
             offset=self.positions[index],
@@ -214,14 +216,14 @@ class Stretch:
 
 
 class Stretches:
-    """All stretches of a partition."""
+    """All uninterrupted fetches of a partition, see `Stretch`."""
 
     def __init__(self) -> None:
         self.known: list[Stretch] = []
         self._last: Stretch | None = None
 
     def add(self, chain: FetchChain) -> None:
-        """Take the chain's last fetch."""
+        """Add the last fetch of a connection."""
         fact = chain.fact
         assert fact is not None
         last = self._last

@@ -39,10 +39,10 @@ class EpochLine(NamedTuple):
 
 
 class IsrKnown:
-    """Lines of all brokers about one partition.
+    """The ISR that a leader certainly had at a time, from the lines of all brokers about one partition.
 
     Attributes:
-        of_leadership: leaders' own lines, in the order of their times, by incarnation, broker and leader epoch.
+        of_leadership: leaders' own lines in time order, by (incarnation, broker, leader epoch).
     """
 
     def __init__(self, history: FactHistory) -> None:
@@ -82,9 +82,9 @@ class IsrKnown:
         return fact.leader_epoch if elected or fact.name in _VIEWS else None
 
     def through(self, broker_id: int, since_us: int, until_us: int) -> tuple[Fact, ...] | None:
-        """Return a leader's lines that cover a stretch, from the last one before it to the first one after it.
+        """Return a leader's ISR lines from the last one before `since_us` to the first one after `until_us`.
 
-        None if one may be missing between them.
+        None if a line may be missing between them.
         """
         lines = self._of_broker.get((self._history.incarnation(since_us), broker_id), [])
         before, after = _find_around(lines, since_us, until_us)
@@ -106,10 +106,9 @@ class IsrKnown:
     def held(
         self, leader: int, epoch: int, replica: int, since_us: int, until_us: int
     ) -> tuple[Fact, tuple[Fact, ...]] | None:
-        """Prove that a replica was in the leader's committed ISR for a whole span.
+        """Prove that a replica was in the leader's committed ISR during the whole time.
 
-        Return the leader's line before, and the lines of the states from then on until after. None if it is not
-        certain.
+        Return (last line before `since_us`, lines of the states until after `until_us`). None if it is not certain.
         """
         incarnation = self._history.incarnation(since_us)
         lines = self.of_leadership.get((incarnation, leader, epoch), [])
@@ -121,12 +120,12 @@ class IsrKnown:
         return (lines[before].fact, tuple(states)) if states else None
 
     def stretch(self, leader: int, epoch: int, since_us: int, until_us: int) -> tuple[int | None, int | None]:
-        """Return the indexes of the leader's lines around a span. `held` and `stayed` depend on them."""
+        """Return the indexes of the leader's lines before and after the time. `held` and `stayed` depend on them."""
         lines = self.of_leadership.get((self._history.incarnation(since_us), leader, epoch), [])
         return _find_around(lines, since_us, until_us)
 
     def may_hold(self, leader: int, epoch: int, replica: int, since_us: int) -> bool:
-        """Return True if a later line may prove `held`: by the line before, the replica may have been in the ISR."""
+        """Return True if a later line may still make `held` succeed: the line before may contain the replica."""
         lines = self.of_leadership.get((self._history.incarnation(since_us), leader, epoch), [])
         before, _ = _find_around(lines, since_us, since_us)
         if before is None:
@@ -137,7 +136,7 @@ class IsrKnown:
     def stayed(
         self, leader: int, epoch: int, replica: int, joined: Fact, within: tuple[int, int]
     ) -> tuple[Fact, ...] | None:
-        """Return lines that prove a replica in the ISR from the leader's join line to the end of a span, or None."""
+        """Return lines that prove a replica in the ISR from the `joined` line to the end of `within`, or None."""
         held = self.held(leader, epoch, replica, *within)
         if held is None or joined.partition_epoch is None or held[0].partition_epoch is None:
             return None
@@ -151,9 +150,9 @@ class IsrKnown:
     def _find_states(
         self, replica: int, incarnation: int, leadership: tuple[int, int], first: int, last: int | None
     ) -> list[Fact]:
-        """Return the states with the replica between two partition epochs, or to the end of the leader epoch.
+        """Return the states with the replica from partition epoch `first` to `last`, or to the end of the leader epoch.
 
-        Empty if one of them is unknown or does not contain the replica.
+        Empty if a state is unknown or does not contain the replica.
         """
         by_epoch = self._history.states.get(incarnation, {})
         facts: list[Fact] = []
@@ -174,7 +173,10 @@ class IsrKnown:
 
 
 def _find_around(lines: list[EpochLine], since_us: int, until_us: int) -> tuple[int | None, int | None]:
-    """Return indexes of the line with the highest partition epoch before a span, and of the first last line after."""
+    """Return (index with the highest partition epoch before `since_us`, index of the first final line after).
+
+    "Final" means that the broker had no later partition epoch before. None if no line qualifies.
+    """
     at = bisect_left(lines, since_us, key=lambda line: line.time_us)
     before = max(range(max(at - BEFORE_MAX, 0), at), key=lambda n: (lines[n].partition_epoch, n), default=None)
     after = next((n for n in range(at, len(lines)) if lines[n].last and lines[n].time_us > until_us), None)

@@ -15,10 +15,10 @@ from highwater.schemas.audit_facts import Fact
 
 
 class Lives:
-    """Topic ids that each broker knew, with the time span. Fetches are added as they stream by.
+    """Topic ids that each broker used, with time ranges. They separate the incarnations of a re-created topic.
 
     Args:
-        roles: lines of what brokers themselves did.
+        roles: brokers' own role lines.
         births_us: times of known re-creations of the topic.
         skew_max_us: largest assumed clock difference of two brokers.
     """
@@ -33,7 +33,7 @@ class Lives:
 
     @property
     def known(self) -> list[tuple[int, str, int, int]]:
-        """Return what brokers knew: (broker, topic id, since, until)."""
+        """Return (broker, topic id, first time, last time) of all topic ids that brokers used."""
         return [
             (broker_id, topic_id, first_us, last_us)
             for broker_id, ids in self._known.items()
@@ -41,12 +41,12 @@ class Lives:
         ]
 
     def knew(self, known: Iterable[tuple[int, str, int, int]]) -> None:
-        """Take what an earlier run had as `known`."""
+        """Restore the topic ids of an earlier run, in the form that `known` returns."""
         for broker_id, topic_id, first_us, last_us in known:
             self._note_id(broker_id, topic_id, first_us, last_us)
 
     def fetched(self, fact: Fact, before: Fact | None) -> None:
-        """Record a fetch answered without error: the leader had the id after `before` and before the fetch's line."""
+        """Record the topic id of a fetch answered without error: the leader had it between the two lines."""
         if fact.topic_id is not None and fact.broker_id is not None:
             self._note_id(fact.broker_id, fact.topic_id, fact.time_us, before.time_us if before is not None else None)
 
@@ -57,7 +57,7 @@ class Lives:
             known[1] = max(known[1], last_us)
 
     def topic_id(self, fact: Fact) -> str | None:
-        """Return the topic id at a fact. None if it is not certain."""
+        """Return the topic id that the fact's broker used at that time. None if not certain."""
         if fact.topic_id is not None or fact.broker_id is None:
             return fact.topic_id
         for topic_id, (first_us, last_us) in self._known[fact.broker_id].items():
@@ -66,10 +66,13 @@ class Lives:
         return None
 
     def one_life(self, *facts: Fact, one_run: bool = False) -> bool | None:
-        """Return True if facts are proven to be of one life, False if a re-creation is known between them. Else None.
+        """Return True if facts are proven to be of one incarnation of the topic, False if a re-creation is between
+        them.
+
+        None if neither is proven.
 
         Args:
-            one_run: a run of fetches without a gap spans them.
+            one_run: fetches without a missing correlation id cover all facts.
         """
         ids = {self.topic_id(fact) for fact in facts}
         if one_run or (len(ids) == 1 and None not in ids):

@@ -45,7 +45,7 @@ _FILES: Final = frozenset({a.METADATA, a.EPOCH_ENTRY})
 
 
 class LoneLines(NamedTuple):
-    """Lines that do not count by themselves."""
+    """Lines of one broker that need confirmation by another broker. A client may have injected them."""
 
     lines: tuple[Fact, ...] = ()  #: of deletions and creations first
     topic_ids: frozenset[str] = frozenset()  #: that only such lines name
@@ -53,7 +53,7 @@ class LoneLines(NamedTuple):
 
 
 def lone_lines(history: FactHistory) -> LoneLines:
-    """Return lines that one broker alone has, where others' logs are there, too, and lines that others contradict."""
+    """Return lines that only one broker has although the logs of others are there, and contradicted lines."""
     leaderships = history.facts[a.LEADERSHIP]
     contradicted = [*_still_there(history), *_old_ids_again(history)]
     topic_ids = {fact.topic_id for fact in contradicted if fact.topic_id is not None}
@@ -67,11 +67,11 @@ def lone_lines(history: FactHistory) -> LoneLines:
 
 
 class Deletions:
-    """Deletions of a partition's logs, and contradictions among the streaming facts.
+    """Deletions of a partition's logs, and facts that contradict them.
 
     Attributes:
-        lines: the brokers' lines.
-        contradicted: lines after which the broker served the log, before it logged a role again.
+        lines: the brokers' deletion lines.
+        contradicted: deletions after which the broker served the log before it logged a role again.
     """
 
     def __init__(self, history: FactHistory) -> None:
@@ -86,7 +86,7 @@ class Deletions:
         self.contradicted: list[Fact] = []
 
     def see(self, fact: Fact) -> None:
-        """Take a fact that streams by."""
+        """Check if a fetch, append or answer contradicts a deletion."""
         if fact.kind not in _SERVED or fact.broker_id not in self._until_us or fact.error_code:
             return
         is_answered = fact.kind != a.FETCH or fact.high_watermark is not None
@@ -102,7 +102,7 @@ class Deletions:
 
 
 def _still_there(history: FactHistory) -> Iterator[Fact]:
-    """Yield deletions of logs that their brokers have later: led, in the ISR, loaded with records, or on disk."""
+    """Yield deletions of logs that their broker still has later: leads, is in the ISR, loads or stores."""
     kinds = (a.LEADERSHIP, a.LOADED, a.ISR_CHANGE)
     by_broker: dict[int | None, list[Fact]] = defaultdict(list)
     for fact in sorted((fact for kind in kinds for fact in history.facts[kind]), key=_time_us):
@@ -134,7 +134,7 @@ def _ids_before(lines: Iterable[Fact], last: Fact) -> set[str]:
 
 
 def _old_ids_again(history: FactHistory) -> Iterator[Fact]:
-    """Yield a broker's lines with a topic id between its lines with another one."""
+    """Yield a broker's lines with one topic id between its lines with another topic id."""
     by_broker: dict[int | None, list[Fact]] = defaultdict(list)
     for fact in sorted(history.facts[a.LEADERSHIP], key=_time_us):
         if fact.topic_id is not None and fact.name in ROLES:
@@ -149,7 +149,7 @@ def _old_ids_again(history: FactHistory) -> Iterator[Fact]:
 
 
 def _deletions(history: FactHistory, contradicted: Collection[Fact]) -> tuple[list[Fact], frozenset[str]]:
-    """Return lines of deletions and creations that no other broker confirms, and topic ids that only they name."""
+    """Return (deletion and creation lines that no other broker confirms, topic ids that only they name)."""
     known = {fact.topic_id for fact in history.facts[a.METADATA]}
     # A line that does not count confirms none.
     lines = sorted((fact for fact in _ends_and_creations(history) if fact not in contradicted), key=_time_us)
@@ -171,7 +171,7 @@ def _deletions(history: FactHistory, contradicted: Collection[Fact]) -> tuple[li
 
 
 def _starts(history: FactHistory) -> Iterator[Fact]:
-    """Yield starts of leader epochs that only such starts name, and after which lines name lower epochs."""
+    """Yield lines that start an epoch which no other line names, if later lines name lower epochs."""
     tellers: dict[int | None, set[tuple[str, int | None]]] = defaultdict(set)
     starters = {
         (fact.leader_epoch, ("line", fact.broker_id))
@@ -195,7 +195,7 @@ def _starts(history: FactHistory) -> Iterator[Fact]:
 
 
 def _ends_and_creations(history: FactHistory) -> Iterator[Fact]:
-    """Yield lines of a deletion or re-creation. For a new topic id, the first line of each broker."""
+    """Yield lines of a deletion or re-creation. For a new topic id, each broker's first line."""
     leaderships = history.facts[a.LEADERSHIP]
     yield from (fact for fact in leaderships if fact.name == _STOPPED)
     created = [fact for fact in history.facts[a.PARTITION_STATE] if fact.detail == NON_EXISTENT]
@@ -213,7 +213,7 @@ def _ends_and_creations(history: FactHistory) -> Iterator[Fact]:
 
 
 def _confirmed(lines: Iterable[Fact]) -> Iterator[Fact]:
-    """Yield lines that come within `ABOUT_US` after another broker's line."""
+    """Yield lines within `ABOUT_US` after another broker's line."""
     last: Fact | None = None
     other: Fact | None = None  # the last one that is not of the same broker as `last`
     for fact in lines:
@@ -225,7 +225,7 @@ def _confirmed(lines: Iterable[Fact]) -> Iterator[Fact]:
 
 
 def _is_moved_away(stopped: Fact, assigned: Iterable[tuple[int | None, tuple[int, ...]]]) -> bool:
-    """Return True if another source shows that the broker is not a replica."""
+    """Return True if a line of another source assigns replicas without this broker."""
     return any(stopped.broker_id not in replicas for teller, replicas in assigned if teller != stopped.broker_id)
 
 

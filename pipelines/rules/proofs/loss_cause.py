@@ -37,7 +37,7 @@ KAFKA_1211 = "KAFKA-1211"
 
 
 class Cause(NamedTuple):
-    """A cause."""
+    """The cause of a possible loss of committed records."""
 
     name: str  #: one of the names above
     text: str  #: the chain in a sentence or two
@@ -53,12 +53,12 @@ def cause_of(
     offset_end: int,
     committed: Iterable[Fact] = (),
 ) -> Cause:
-    """Return the cause of a loss.
+    """Return the cause of a loss of committed records.
 
     Args:
-        lost_by: the first epoch that does not have the records.
-        offset_start: where it starts.
-        offset_end: end of what is lost, exclusive.
+        lost_by: the first epoch that lacks the records.
+        offset_start: start offset of that epoch.
+        offset_end: end of the lost offsets, exclusive.
         committed: lines that show what was committed.
     """
     crash = _find_crash(history, lost_by, offset_end, committed)
@@ -98,10 +98,10 @@ def cause_of(
 
 
 def _find_crash(history: FactHistory, lost_by: Epoch, offset_end: int, committed: Iterable[Fact]) -> Cause | None:
-    """Return how the leader itself lost the end of its log, if it did: in a crash, or with its disk.
+    """Return the cause if the leader lost the end of its own log, in a crash or with its disk. None otherwise.
 
-    Its log was loaded with the end at which it then led. By an earlier line of its own it had gone further, or the
-    broker was in the ISR directly before, so that it had all that was committed. It cut nothing in between.
+    The log was loaded with the end at which the broker then led. Before, its own line showed a higher end, or it was in
+    the ISR and so had all committed records. It truncated nothing in between.
     """
     start = lost_by.start
     if start is None or start[1].broker_id is None:
@@ -143,7 +143,7 @@ _HOW: Final = {
 
 
 def _describe_survivors(history: FactHistory, lost_by: Epoch, leader: int, start: int) -> str:
-    """Return a sentence about other replicas that still had the records as they began to follow the leader."""
+    """Return a sentence about followers that still had the records when they began to follow the leader."""
     ends: dict[int, int] = {}
     for line in history.facts[a.LEADERSHIP]:
         follows = line.name == "follower_start" and line.leader_epoch == lost_by.number and line.broker_id != leader
@@ -156,7 +156,7 @@ def _describe_survivors(history: FactHistory, lost_by: Epoch, leader: int, start
 
 
 def _get_reached(line: Fact) -> int:
-    """Return up to which offset a line shows a replica's log; -1 if it does not."""
+    """Return the highest offset that a line shows in a replica's log. -1 if it shows none."""
     end = line.end_offset if line.kind == a.OPERATION else line.offset
     return max(-1 if end is None else end, -1 if line.high_watermark is None else line.high_watermark)
 
@@ -164,7 +164,7 @@ def _get_reached(line: Fact) -> int:
 def _find_truncation(
     history: FactHistory, lost_by: Epoch, leader: int, offset_start: int, offset_end: int
 ) -> Fact | None:
-    """Return the leader's last replayed truncation into the range, in an earlier epoch than its own, or None."""
+    """Return the leader's last replayed truncation into the lost offsets, in an earlier epoch, or None."""
     truncations = [
         fact
         for fact in history.facts[a.TRUNCATION]
@@ -195,12 +195,12 @@ class ShortLog(NamedTuple):
 
 
 def high_watermark_cuts(history: FactHistory, settings: Settings) -> list[Fact]:
-    """Return the cuts of followers of releases that cut to their high watermarks."""
+    """Return truncations by followers whose version truncates to the high watermark (before 0.11)."""
     return [fact for fact in history.facts[a.TRUNCATION] if _is_to_high_watermark(fact, settings)]
 
 
 def short_logs(history: FactHistory, settings: Settings) -> Iterator[ShortLog]:
-    """Yield leaders with shorter logs than others."""
+    """Yield leaders whose logs were shorter than other replicas' logs."""
     yield from _find_refused(history)
     cuts = high_watermark_cuts(history, settings)
     roles = [fact for fact in history.facts[a.LEADERSHIP] if fact.name in OWN_ROLES and fact.leader_epoch is not None]
@@ -228,7 +228,7 @@ def _find_refused(history: FactHistory) -> Iterator[ShortLog]:
 
 
 def _find_unclean(history: FactHistory, incarnation: int, epoch: Epoch) -> Iterator[ShortLog]:
-    """Yield elections from outside the ISR, unless a replica of the ISR had no longer log than the leader."""
+    """Yield elections from outside the ISR, unless an ISR member is known to have no longer log."""
     elected = unclean_election(history, epoch)
     if elected is None or history.incarnation(elected.facts[0].time_us) != incarnation:
         return
@@ -249,7 +249,7 @@ def _find_unclean(history: FactHistory, incarnation: int, epoch: Epoch) -> Itera
 def _find_loaded(
     history: FactHistory, incarnation: int, epoch: Epoch, roles: list[Fact], cuts: list[Fact]
 ) -> Iterator[ShortLog]:
-    """Yield a leader of up to 0.10 whose log was loaded with an end below a high watermark a follower truncated to.
+    """Yield a leader of up to 0.10 that loaded a log shorter than a high watermark a follower truncated to.
 
     Up to 0.10 no line shows where an epoch begins.
     """
@@ -282,12 +282,12 @@ def _find_loaded(
 def outlived_logs(
     history: FactHistory, settings: Settings, fetched: Mapping[tuple[int | None, int], int]
 ) -> Iterator[ShortLog]:
-    """Yield leaders that cut their logs, fetched nothing before they led, and have followers that loaded longer logs.
+    """Yield leaders that truncated their logs, fetched nothing before they led, and have followers with longer logs.
 
-    Before KIP-101 such a leader may have cut off committed records.
+    Before KIP-101 such a leader may have dropped committed records.
 
     Args:
-        fetched: time of the first fetch of a replica after a cut of its log, by replica and time of the cut.
+        fetched: time of a replica's first fetch after a truncation, by (replica, time of the truncation).
     """
     if not (cuts := high_watermark_cuts(history, settings)):
         return
@@ -304,7 +304,7 @@ def _find_outlived(
     cuts: list[Fact],
     fetched: Mapping[tuple[int | None, int], int],
 ) -> Iterator[ShortLog]:
-    """Yield the leader of an epoch if its log is such a one."""
+    """Yield the leader of one epoch if `outlived_logs` applies to it."""
     leader = epoch.leader
     leads = min((fact for fact in roles if _is_role(fact, leader, epoch)), key=_get_time, default=None)
     if leader is None or leads is None or history.incarnation(leads.time_us) != incarnation:
@@ -340,9 +340,9 @@ def _is_to_high_watermark(cut: Fact, settings: Settings) -> bool:
 
 
 def _find_follow(history: FactHistory, roles: list[Fact], cut: Fact, epoch: Epoch) -> Fact | None:
-    """Return the line by which a broker began to follow an epoch, when it truncated its log.
+    """Return the line by which a broker began to follow an epoch, when it truncated its log (`cut`).
 
-    None if it may have followed before a restart: then it had already copied its records of that epoch.
+    None if it may have followed before a restart: then it had already copied records of that epoch.
     """
     role = min((fact for fact in roles if _is_role(fact, cut.broker_id, epoch)), key=_get_time, default=None)
     if role is None or written_before(cut, role) or role.leader != epoch.leader or role.leader == cut.broker_id:
@@ -360,7 +360,7 @@ def _is_role(role: Fact, broker_id: int | None, epoch: Epoch) -> bool:
 
 
 def _has_later_role(roles: list[Fact], load: Fact, leads: Fact) -> bool:
-    """Return True if the broker may have had another role between its log's load and its leadership."""
+    """Return True if the broker may have changed its role between loading its log and leading."""
     return any(
         fact.broker_id == load.broker_id and not written_before(fact, load) and written_before(fact, leads)
         for fact in roles

@@ -16,7 +16,7 @@ OWN_ROLES: Final = ROLES | {"request", "stopped"}
 
 
 class OwnLines:
-    """Lines of all brokers, each in the order of its own clock.
+    """Role lines of all brokers, each broker's in the order of its own clock.
 
     Args:
         leaderships: facts of that kind.
@@ -33,20 +33,20 @@ class OwnLines:
         self._of = {broker_id: ([fact.time_us for fact in facts], facts) for broker_id, facts in lines.items()}
 
     def around(self, broker_id: int, time_us: int) -> tuple[list[Fact], list[Fact]]:
-        """Return the lines up to a time, inclusive, and the lines after it."""
+        """Return (lines up to `time_us` inclusive, lines after it) of a broker."""
         times, facts = self._of.get(broker_id, ([], []))
         at = bisect_right(times, time_us)
         return facts[:at], facts[at:]
 
     def started_us(self, broker_id: int, time_us: int) -> int:
-        """Return when a broker's last line before a time showed it starting to lead. -1 without one."""
+        """Return the time of the broker's last leader start line up to `time_us`. -1 without one."""
         before, _ = self.around(broker_id, time_us)
         return next((fact.time_us for fact in reversed(before) if fact.name == "leader_start"), -1)
 
     def lowest_epoch(self, broker_id: int, time_us: int) -> int | None:
-        """Return the epoch in which a broker led at a time, the first one if its lines of that time name several.
+        """Return the epoch in which a broker led at a time, the lowest if its lines of that time name several.
 
-        None if it did not lead by its lines. It may have led in a later epoch without a line, but not in an earlier
+        None if its lines do not show it as leader. It may have led in a later epoch without a line, never in an earlier
         one.
         """
         times, facts = self._of.get(broker_id, ([], []))

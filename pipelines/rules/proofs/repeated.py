@@ -11,10 +11,10 @@ from highwater.pipelines.rules.rule import Case, unless_anew
 
 
 class Repeated:
-    """Cases by place.
+    """Collects cases by key and reports the first of each key, with their number.
 
     Args:
-        of_many: added to the message of several cases, such as ``{} times in this epoch``.
+        of_many: text for several cases, for example ``{} times in this epoch``.
     """
 
     def __init__(self, of_many: str) -> None:
@@ -23,13 +23,13 @@ class Repeated:
         self._times: Counter[Any] = Counter()
 
     def add(self, place: tuple[Any, ...], make: Callable[[], Case]) -> None:
-        """Count a case; only the first of its place is made. Its message has no full stop."""
+        """Count a case under `place`. `make` is called for the first one; its message has no full stop."""
         if place not in self._first:
             self._first[place] = make()
         self._times[place] += 1
 
     def cases(self) -> Iterator[Case]:
-        """Yield the first case of each place, in the order of places."""
+        """Yield the first case of each key, in key order, with the number of cases."""
         for place, case in sorted(self._first.items(), key=lambda item: item[0]):
             times = self._times[place]
             more = f"; {self._of_many.format(times)}" if times > 1 else ""

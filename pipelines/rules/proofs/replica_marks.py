@@ -36,7 +36,7 @@ _LOG, _OUT_OF_RANGE = "log", "out_of_range"
 
 
 class CommitMark(NamedTuple):
-    """A line of a replica that shows how far records were committed."""
+    """A line that shows how far a replica's records were committed."""
 
     end: int  #: offset up to which they were, exclusive
     fact: Fact  #: the line
@@ -47,7 +47,7 @@ class CommitMark(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """A mark above where a later leader epoch begins."""
+    """A commit shown by a replica's line that reaches above the start of a later leader epoch."""
 
     mark: CommitMark  #: the mark
     #: the last leader epoch that the mark can be of, by the broker's lines; None if unknown
@@ -60,14 +60,14 @@ class Passed(NamedTuple):
 
 
 class _Alone(NamedTuple):
-    """A broker led alone in the ISR, and then another one led."""
+    """A broker led as only ISR member, and another one led next."""
 
     state: CommittedState  #: the last state in which it led
     next_epoch: int  #: leader epoch of the next leader
 
 
 def passed(history: FactHistory, settings: Settings, starts: Starts) -> Iterator[Passed]:
-    """Yield marks above the start of a later epoch."""
+    """Yield commits that replicas' lines show above the start of a later epoch."""
     yield from _find_leader_marks(history, starts)
     yield from _find_follower_marks(history, starts)
     brokers = {fact.broker_id for fact in history.facts[a.LEADERSHIP] if fact.name in OWN_ROLES}
@@ -76,7 +76,7 @@ def passed(history: FactHistory, settings: Settings, starts: Starts) -> Iterator
 
 
 class Starts:
-    """The starts of the leader epochs of each life, searchable for a start below an offset."""
+    """The lowest start offsets of leader epochs, by incarnation of the topic."""
 
     def __init__(self, history: FactHistory) -> None:
         self._history = history
@@ -90,14 +90,18 @@ class Starts:
             self._lowest[life] = list(accumulate(offsets[::-1], min))[::-1]
 
     def any_below(self, number: int | None, time_us: int, end: int) -> bool:
-        """Return True if an epoch after `number` starts below `end`, in the life at a time. None: any epoch."""
+        """Return True if an epoch after `number` starts below `end`, in the topic's incarnation at a time.
+
+        Args:
+            number: leader epoch. None considers all epochs.
+        """
         life = self._history.incarnation(time_us)
         at = bisect_right(self._numbers[life], -1 if number is None else number)
         return at < len(self._lowest[life]) and self._lowest[life][at] < end
 
 
 def _find_leader_marks(history: FactHistory, starts: Starts) -> Iterator[Passed]:
-    """Yield high watermarks that leaders log when they shrink the ISR."""
+    """Yield the high watermarks in leaders' ISR shrink lines that are above a later epoch's start."""
     for fact in history.facts[a.ISR_CHANGE]:
         if fact.high_watermark is None or fact.broker_id is None:
             continue
@@ -118,7 +122,7 @@ def _find_leader_marks(history: FactHistory, starts: Starts) -> Iterator[Passed]
 
 
 def _find_follower_marks(history: FactHistory, starts: Starts) -> Iterator[Passed]:
-    """Yield high watermarks of replicas that begin to follow, where the line names the epoch before."""
+    """Yield high watermarks of replicas that begin to follow, if the line names the previous epoch."""
     for fact in history.facts[a.LEADERSHIP]:
         before, epoch, end = fact.previous, fact.leader_epoch, fact.high_watermark
         if fact.name != "follower_start" or before is None or epoch is None or end is None:
@@ -137,7 +141,7 @@ def _make_mark(fact: Fact) -> CommitMark:
 
 
 class _Replica:
-    """One broker's replica: its marks, its roles and where it cut its log, in the order of its own lines."""
+    """One broker's replica: the commits, roles and truncations that its own lines show, in order."""
 
     def __init__(self, history: FactHistory, settings: Settings, broker_id: int, starts: Starts) -> None:
         self._history = history
@@ -161,7 +165,7 @@ class _Replica:
         return sorted(lines, key=lambda fact: (fact.time_us, fact.leader_epoch or 0, fact.byte_offset or -1))
 
     def passed(self) -> Iterator[Passed]:
-        """Yield the first later epoch that begins before each mark."""
+        """Yield for each shown commit the first later epoch that starts below it."""
         last: Fact | None = None
         for cut in self._cuts:
             shown = [fact for fact in self._select_shown(last, cut) if written_before(fact, cut)]
@@ -173,7 +177,13 @@ class _Replica:
         yield from self._find_uncut()
 
     def _cut(self, cut: Fact, role: Fact, certain: bool, shown: Sequence[Fact]) -> Iterator[Passed]:
-        """Yield marks that the replica had before it truncated its log below them, when it followed an epoch."""
+        """Yield commits that the replica knew before it truncated its log below them, to follow a leader.
+
+        Args:
+            cut: the truncation.
+            role: the line by which it followed, `certain` if no other role may be between.
+            shown: lines before the truncation with a high watermark or log end.
+        """
         assert cut.offset is not None
         marks = list(self._find_marks(shown, role, cut.offset))
         marks += self._cut_to_high_watermark(cut, role)
@@ -186,7 +196,7 @@ class _Replica:
                 yield Passed(mark, number, *lost_by, (role, cut), certain, _is_named(mark, lost_by[0]))
 
     def _find_uncut(self) -> Iterator[Passed]:
-        """Yield marks of an epoch that the broker led or followed before it followed one that begins below them."""
+        """Yield commits of an epoch above the start of a later epoch that the broker followed."""
         before: Fact | None = None
         number, life = -1, -1
         for role in self._roles:
@@ -218,7 +228,7 @@ class _Replica:
     # ------------------------------------------------------------------- marks
 
     def _find_marks(self, shown: Iterable[Fact], role: Fact, above: int) -> Iterator[CommitMark]:
-        """Yield marks past an offset."""
+        """Yield the commits above an offset that the lines show."""
         for fact in shown:
             if fact.high_watermark is not None and fact.high_watermark > above:
                 yield _make_mark(fact)
@@ -235,9 +245,9 @@ class _Replica:
                 yield CommitMark(fact.offset, fact, how, (alone.state.fact, *lines), is_sure, extends)
 
     def _find_alone(self, role: Fact) -> _Alone | None:
-        """Return the state by which the broker led alone in the ISR, if it had no later one that is known or missing.
+        """Return the state in which the broker led as only ISR member, if none after it is known or missing. Else None.
 
-        From there on until the epoch that the broker follows now, one other broker led, or none.
+        From then until the epoch that the broker follows now, one other broker led, or none.
         """
         life = self._history.incarnation(role.time_us)
         known = self._history.states.get(life, {})
@@ -262,7 +272,7 @@ class _Replica:
 
     @cached_property
     def _leaderless(self) -> set[tuple[int, int]]:
-        """Return the partition epochs without a leader, by life. Brokers' lines may name them without an ISR."""
+        """Return the (incarnation, partition epoch) without a leader. Brokers' lines may name them without an ISR."""
         return {
             (self._history.incarnation(line.time_us), line.partition_epoch)
             for line in self._history.facts[a.LEADERSHIP]
@@ -270,7 +280,7 @@ class _Replica:
         }
 
     def _find_starts(self, alone: _Alone, role: Fact) -> tuple[Fact | None, Fact | None]:
-        """Return the line by which the broker began to lead alone, and the next leader's start line."""
+        """Return (the broker's start line as only ISR member, the next leader's start line). None if unknown."""
         known = (
             self._history.epoch(number, role.time_us).start for number in (alone.state.leader_epoch, alone.next_epoch)
         )
@@ -278,7 +288,7 @@ class _Replica:
         return (led if led is not None and led.broker_id == self._broker_id else None), after
 
     def _is_next_behind(self, alone: _Alone, role: Fact, starts: tuple[Fact | None, Fact | None]) -> bool:
-        """Return True if the next leader had nothing of the lone leader's epoch, and its log only grew from then on."""
+        """Return True if the next leader had no record of the lone leader's epoch, and its log only grew since."""
         led, after = starts
         current = self._history.epoch(role.leader_epoch or 0, role.time_us).start
         if led is None or after is None or current is None:
@@ -288,7 +298,7 @@ class _Replica:
         return has_grown and _has_nothing(after, led)
 
     def _is_rest_behind(self, alone: _Alone, starts: tuple[Fact | None, Fact | None]) -> bool:
-        """Return True if all replicas but the two leaders are known to have had nothing of the lone leader's epoch."""
+        """Return True if all other replicas are known to have no record of the lone leader's epoch."""
         led, after = starts
         replicas = self._find_replicas(alone.state)
         if replicas is None:
@@ -308,7 +318,7 @@ class _Replica:
         return others <= behind
 
     def _find_replicas(self, state: CommittedState) -> frozenset[int] | None:
-        """Return the replicas that lines assign; else the ISR with which the topic was created."""
+        """Return the assigned replicas, else the ISR with which the topic was created. None if unknown."""
         life = self._history.incarnation(state.fact.time_us)
         known = self._history.states[life]
         assigned = [each for states in known.values() for each in states if each.fact.replicas is not None]
@@ -317,7 +327,7 @@ class _Replica:
         return frozenset().union(*(each.isr for each in known[0])) if known.get(0) else None
 
     def _has_proposed_others(self, alone: _Alone, mark: Fact) -> bool:
-        """Return True if the broker, as leader alone in the ISR, asked for another replica in it."""
+        """Return True if the broker, as only ISR member, proposed to add another replica."""
         return any(
             line.broker_id == self._broker_id
             and set(line.isr or ()) > {self._broker_id}
@@ -330,7 +340,7 @@ class _Replica:
 
     @cached_property
     def _first_version(self) -> dict[tuple[int, int | None], int]:
-        """Return the first partition epoch of each leader epoch, by its life and number."""
+        """Return the first partition epoch of each leader epoch, by (incarnation, leader epoch)."""
         first: dict[tuple[int, int | None], int] = {}
         for life, by_version in self._history.states.items():
             for version, states in by_version.items():
@@ -340,10 +350,7 @@ class _Replica:
         return first
 
     def _can_commit_alone(self, time_us: int) -> bool:
-        """Return True if the high watermark of a leader alone in the ISR is its log end.
-
-        Since 3.7 it is not if ``min.insync.replicas`` is larger (KAFKA-15583).
-        """
+        """Return True if the high watermark of an only ISR member is its log end."""
         version = self._settings.version(self._broker_id, time_us)
         if version is None:
             return False
@@ -351,7 +358,7 @@ class _Replica:
         return not waits or self._settings.min_insync_replicas(self._broker_id, time_us) == 1
 
     def _cut_to_high_watermark(self, cut: Fact, role: Fact) -> Iterator[CommitMark]:
-        """Yield high watermarks a follower first truncated to (up to 0.10), if its leader's log then ended lower."""
+        """Yield high watermarks a follower truncated to (up to 0.10), if the leader's log then ended lower."""
         if not _is_behind(cut):
             return
         for earlier in self._cuts:
@@ -364,7 +371,7 @@ class _Replica:
     # ------------------------------------------------------------------- order
 
     def _find_role(self, line: Fact) -> tuple[Fact | None, bool]:
-        """Return the broker's last role before a line, if it followed, and True if no other role may be in between."""
+        """Return (the broker's last role line before `line` if it followed, True if no other role may be between)."""
         at = bisect_left(self._roles_us, line.time_us)
         role = self._roles[at - 1] if at else None
         certain = True
@@ -377,7 +384,7 @@ class _Replica:
         return (role, certain) if follows else (None, False)
 
     def _find_number(self, mark: Fact, role: Fact) -> int | None:
-        """Return the last epoch that the broker certainly had before a mark. None without a line of one."""
+        """Return the highest epoch that the broker certainly had before `mark`. None without a line of one."""
         life = self._history.incarnation(role.time_us)
         numbers = [
             line.leader_epoch
@@ -390,7 +397,8 @@ class _Replica:
         return max(numbers, default=None)
 
     def _is_of_an_earlier_start(self, line: Fact, mark: Fact) -> bool:
-        """Return True if `line` surely came before `mark`. A request did if a log with records was loaded in between.
+        """Return True if `line` certainly came before `mark`. A request did if a log with records was loaded in
+        between.
 
         A broker loads its logs, then receives LeaderAndIsr, then loads high watermarks.
         """
@@ -401,9 +409,9 @@ class _Replica:
     def _find_loss(
         self, mark: CommitMark, number: int | None, role: Fact, cut: Fact | None
     ) -> tuple[Epoch, tuple[int, Fact]] | None:
-        """Return the first epoch after `number`, up to the role's, that begins before a mark but not below its cut.
+        """Return the first epoch after `number` that starts below the commit but not below the truncation, or None.
 
-        If the epoch of the mark is unknown, return the last such epoch. None without one.
+        If `number` is None, return the last such epoch. The result is (epoch, (start offset, fact)).
         """
         assert role.leader_epoch is not None
         epochs = self._history.later(-1 if number is None else number, role.time_us)
@@ -423,10 +431,10 @@ class _Replica:
 
 
 def _has_nothing(line: Fact, led: Fact) -> bool:
-    """Return True if a replica, by the line of its next role, had nothing that a leader alone in the ISR wrote.
+    """Return True if a replica's next role line shows that it had no record of a lone leader's epoch.
 
-    Its log ends before that leader's epoch starts; or exactly there, with a high watermark below it: from its start on
-    the leader's high watermark is its log end, and any answer would have passed it on.
+    Its log ends below that epoch's start. Or it ends exactly there with a lower high watermark: a lone leader's high
+    watermark is its log end, and any answer would have passed it on.
     """
     if line.offset is None or led.offset is None or line.offset > led.offset:
         return False
@@ -439,12 +447,12 @@ def _is_named(mark: CommitMark, lost_by: Epoch) -> bool:
 
 
 def _is_cut(fact: Fact) -> bool:
-    """Return True if a log was cut, and not as a damaged end was recovered: that follows no leader."""
+    """Return True if a log was truncated to follow a leader, not to remove a corrupt end."""
     return fact.name == _LOG and fact.detail != CORRUPTION
 
 
 def _is_behind(fact: Fact) -> bool:
-    """Return True if a follower found its leader's log end before its own."""
+    """Return True if a follower found its leader's log end below its own."""
     ends = fact.name == _OUT_OF_RANGE and fact.offset is not None and fact.end_offset is not None
     return ends and (fact.offset or 0) < (fact.end_offset or 0)
 

@@ -22,12 +22,12 @@ class Unclean(NamedTuple):
 
     @property
     def elected(self) -> str:
-        """Return the new leader in words, and that it was out of sync."""
+        """Return a phrase: the new leader, that it was out of sync, and the ISR."""
         known = "" if self.isr is None else f" (ISR {sorted(self.isr)})"
         return f"out-of-sync broker {self.leader} became leader{known}"
 
     def told(self, epoch: int, allowed: bool | None) -> str:
-        """Return the election in a sentence, with the setting, person or tool that caused it.
+        """Return a sentence about the election, with the setting, person or tool that caused it.
 
         Args:
             epoch: leader epoch of the elected broker.
@@ -45,7 +45,7 @@ class Unclean(NamedTuple):
 
 
 def unclean_election(history: FactHistory, epoch: Epoch) -> Unclean | None:
-    """Return the unclean election that began an epoch, by the ISR before or the controller's mark. None without one."""
+    """Return the unclean election that began an epoch, by the ISR before or a controller line. None if clean."""
     stepped = next((step for step in history.steps_to(epoch.number) if is_unclean(*step)), None)
     marks = [
         fact
@@ -67,7 +67,7 @@ def unclean_election(history: FactHistory, epoch: Epoch) -> Unclean | None:
 
 
 def _is_mark(fact: Fact) -> bool:
-    """Return True for a controller's line of an unclean election, but not of the end of a reassignment.
+    """Return True for a controller's line of an unclean election, unless it is the end of a reassignment.
 
     The controller calls any change unclean if the new leader was not in the ISR before, even if the same change added
     it (``PartitionRegistration.maybeLogPartitionChange``).
@@ -107,9 +107,9 @@ def is_unclean(before: CommittedState, after: CommittedState) -> bool:
 
 
 def in_sync_before(history: FactHistory, epoch: Epoch, leader: int) -> CommittedState | None:
-    """Return the state directly before an epoch's election. None if it is unknown, or the leader not in its ISR.
+    """Return the state directly before an epoch's election. None if unknown, or if its ISR lacks the leader.
 
-    Steps within the epoch say nothing: a leader is in its own ISR.
+    Steps within the epoch prove nothing: a leader is in its own ISR.
     """
     return next(
         (
