@@ -43,14 +43,11 @@ def audit(
     seals: Mapping[Broker, Seal],
     beside: Sequence[Beside] = (),
 ) -> AuditState:
-    """Run all rules and write their findings.
+    """Run all rules and write their findings to gold. Return the state from which the next run resumes.
 
     Args:
-        todo: what the run replays; `seals` end the final part.
-        beside: further folds in the query of the rules.
-
-    Returns:
-        The state that the rules of the next run resume from.
+        todo: what this run replays, up to the times in `seals`.
+        beside: further stages to run in the same query.
     """
     rules = [rule for rule in RULES if config.severity.get(rule.rule_id) != OFF]
     with staging(lake) as folder:
@@ -85,7 +82,7 @@ def audit(
 
 
 def _read_known(lake: Lake) -> Known:
-    """Return the findings from before the last expiry."""
+    """Return the reported violations from before the days that retention dropped."""
     if not lake.closed.latest_us:
         return Known(lake.closed)
     ledger = lake.dicts(EXPIRIES, "cluster_id", "known_time")
@@ -97,10 +94,12 @@ def _read_known(lake: Lake) -> Known:
 def _find_doubts(
     lake: Lake, premises: Premises, named: Mapping[str, set[int]], seen: set[str], holes: Iterable[Hole]
 ) -> dict[str, tuple[str, ...]]:
-    """Return assumptions of the audit that do not hold, by cluster.
+    """Return by cluster the reasons why its verdict cannot be clean.
 
     Args:
-        seen: clusters that facts are of.
+        named: by cluster, brokers that facts name.
+        seen: clusters that have facts.
+        holes: log lines known to be missing.
     """
     steps = [
         (life.cluster_id, life.broker_id, float(life.detail or 0))

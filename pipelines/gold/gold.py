@@ -61,7 +61,7 @@ GATHERED = tuple(spec for spec in TABLES if spec not in (FOLDS, AUDITED))
 
 
 def is_current(lake: Lake, run_id: str) -> bool:
-    """Return True if the last run of the ledger is this audit."""
+    """Return True if the latest run in ``state.runs`` is this audit."""
     runs = runs_of(lake)
     return bool(runs) and runs[0].run_id == run_id
 
@@ -72,7 +72,7 @@ def compute_fingerprint(lake: Lake, config: Config) -> str:
 
 
 def compute_inputs(lake: Lake, config: Config) -> str:
-    """Return the hash of the inputs of an audit: files read, files not read, and the replay fingerprint."""
+    """Return a hash of an audit's inputs: files read, files not read, replay code and settings."""
     registers = [lake.rows(spec, "file_id")["file_id"].to_pylist() for spec in (bronze.LOG_FILES, DATA_FILES)]
     held = custody(lake).quarantined
     ids = [file_id for register in registers for file_id in register if file_id not in held]
@@ -82,18 +82,15 @@ def compute_inputs(lake: Lake, config: Config) -> str:
 
 
 def refresh(lake: Lake, config: Config, run_id: str, inputs: str = "") -> Mapping[Broker, Start]:
-    """Update the gold tables from silver.
+    """Update the gold tables from silver. Return where each broker's replay started, and why.
 
-    A run that was killed and restarted gives the same rows. It continues from the seals of the last *whole* run in the
-    ledger and replaces everything written after them. The ledger is written last.
+    A run that was killed and restarted gives the same rows. It continues from the checkpoints of the last completed run
+    in ``state.runs`` and replaces everything written after them. ``state.runs`` is written last.
 
     Args:
         run_id: result of `pipelines.base.fingerprint.run_id`.
         inputs: result of `base.fingerprint.compute_inputs_fingerprint`. If the last run had the same inputs, only the
-            rules run. Empty: unknown.
-
-    Returns:
-        The start of each broker's replay, and the reason for it.
+            rules run. Empty if unknown.
     """
     remove_staging(lake.root)
     premises = collect_premises(lake, config.replay.settle_ms * 1000)
@@ -144,13 +141,12 @@ def _gather(lake: Lake, spec: TableSpec) -> None:
 def _write_operations(
     lake: Lake, config: Config, premises: Premises, todo: ReplayPlan, run_id: str, stack: ExitStack
 ) -> tuple[Mapping[Broker, Seal], Callable[[], None], list[Beside]]:
-    """Write the results of the replay. The remaining work reads no table that other steps write.
+    """Write the replay results. Return (checkpoints by broker, remaining work, stages for the rules' query).
+
+    The remaining work reads no table that other steps write, so it can run at the same time.
 
     Args:
         stack: closed after the remaining work.
-
-    Returns:
-        Seals of the replay; the remaining work; and folds for the query of the rules.
     """
     if not has_requests(lake) and not lake.has_rows(silver.LEADER_AND_ISR):
         for spec in (gold.DELAYED_OPERATIONS, ISR_TIMELINE, gold.REPLICA_BLAME, *shares.TABLES, *FOLLOWER_TABLES):
@@ -181,7 +177,7 @@ def _write_operations(
 
 
 def _match_undecided(todo: ReplayPlan) -> pc.Expression:
-    """Return the condition of rows of the ISR timeline that this run replaces."""
+    """Return a filter for the rows of ``gold.isr_timeline`` that this run replaces. They were not final before."""
     of_brokers = []
     for (cluster_id, broker_id), start in sorted(todo.starts.items()):
         of_broker = (pc.field("cluster_id") == cluster_id) & (pc.field("broker_id") == broker_id)
@@ -193,7 +189,7 @@ def _match_undecided(todo: ReplayPlan) -> pc.Expression:
 
 
 def _write_phases(lake: Lake, repeated: bool, run_id: str) -> None:
-    """Write the phases of all requests.
+    """Write ``gold.request_phases`` for all requests.
 
     Args:
         repeated: a line may be in two files. Duplicates are then removed, which shuffles all requests.
@@ -227,5 +223,5 @@ def _read_phases(lake: Lake, readings: Sequence[Reading]) -> DataFrame:
 
 
 def _merge_phases(lake: Lake, file_ids: Set[str], run_id: str) -> None:
-    """Add the phases of the requests in some files."""
+    """Merge the requests of some files into ``gold.request_phases``."""
     lake.merge(gold.REQUEST_PHASES, deduplicate_requests(_read_new_phases(lake, file_ids)), "line_time", run_id)

@@ -29,9 +29,12 @@ def note_run(
     judged: AuditState,
     replayed: bool,
 ) -> None:
-    """Add this run to the ledger. This is the last commit of the run and completes it.
+    """Add this run to ``state.runs``. This is the last commit of the run and completes it.
 
     Args:
+        seals: up to when the replay of each broker's log is final.
+        components: versions of the program's components.
+        inputs: hash of the run's inputs.
         judged: state from which the rules resume.
         replayed: the run replayed and stored its own resume state.
     """

@@ -28,10 +28,9 @@ class Bounds:
     last_us: Mapping[Broker, int] = field(default_factory=dict)
 
     def spans(self) -> list[tuple[int, int]]:
-        """Return disjoint (from, until) spans, in microseconds, that contain all rows to read of brokers with a start
-        time.
+        """Return disjoint (from, until) times in us that contain all rows to read of brokers with a start time.
 
-        A span ends with the log of its broker, so that later lines of other brokers are not read for its sake.
+        A range ends with the log of its broker, so that later lines of other brokers are not read.
         """
         spans: list[tuple[int, int]] = []
         logs = (
@@ -47,7 +46,7 @@ class Bounds:
         return spans
 
     def where(self, time: str) -> pc.Expression | None:
-        """Return the condition of rows to read, over a timestamp column, by which files and row groups are skipped.
+        """Return a filter for rows to read, over a timestamp column. Readers use it to skip files and row groups.
 
         Brokers without a start time are selected by their ids. None if no broker has one.
         """
@@ -65,11 +64,16 @@ class Bounds:
         return reduce(or_, within, at >= instant(spans[-1][0]))
 
     def filter_rows(self, rows: pa.RecordBatch, time_us: pa.Array) -> pa.RecordBatch:
-        """Return the rows at or after the start time of their broker; they have ``cluster_id`` and ``broker_id``."""
+        """Return the rows at or after the start time of their broker.
+
+        Args:
+            rows: with columns ``cluster_id`` and ``broker_id``.
+            time_us: their times.
+        """
         return rows.filter(self.mask_rows(rows, time_us)) if self.instants else rows
 
     def mask_rows(self, rows: pa.RecordBatch, time_us: pa.Array) -> pa.Array:
-        """Return True for each row at or after the start time of its broker, and for rows of brokers without one."""
+        """Return a mask of rows at or after the start time of their broker, or of brokers without one."""
         texts = {f"{cluster_id}|{broker_id}": time_us for (cluster_id, broker_id), time_us in self.instants.items()}
         broker = pc.coalesce(rows.column("broker_id"), pa.scalar(-1, pa.int32())).cast(pa.string())
         keys = pc.binary_join_element_wise(rows.column("cluster_id"), broker, "|")

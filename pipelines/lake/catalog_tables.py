@@ -35,16 +35,13 @@ def require_schema(spark: SparkSession, name: str) -> None:
 
 
 def register_tables(spark: SparkSession, root: Place, name: str) -> list[str]:
-    """Register the lake's tables and views in a schema. Safe to repeat.
+    """Register the lake's tables and views in a schema of the catalog, and return their names. Safe to repeat.
 
     Args:
-        name: ``catalog.schema``, which is there.
-
-    Returns:
-        The names, without the schema's.
+        name: ``catalog.schema``, which must exist.
 
     Raises:
-        InputError: a name is taken by something else, or the catalog refuses.
+        InputError: a name is in use for another table, or the catalog refuses.
     """
     tables = find_tables(root)
     views = list_views(tables)
@@ -86,7 +83,7 @@ def _require_place(spark: SparkSession, alias: str, path: Place, schema: str) ->
 
 
 def _place(location: str) -> Place:
-    """Return the place of a location as Hadoop writes it; only `file:` URIs have escapes."""
+    """Return the location in a path or URI written by Hadoop. Only `file:` URIs are percent-encoded."""
     return place_of(location if location.startswith("file:") else unquote(location))
 
 

@@ -35,11 +35,13 @@ def find_changes(
     gone: Sequence[LiveFile],
     stays: Wanted | None = None,
 ) -> pa.Table | None:
-    """Return the rows in which new files differ from replaced ones; None if all are new, or too large to compare.
+    """Return the rows in which new files differ from replaced ones, for Delta's change feed.
+
+    None if all rows are new, or if there are too many to compare.
 
     Args:
         gone: replaced files of the table.
-        stays: their rows that other new files repeat unchanged; None for no row.
+        stays: selects rows that the new files repeat unchanged. None if none are.
     """
     size_bytes = sum(file.size_bytes for file in files) + (0 if stays else sum(file.size_bytes for file in gone))
     if not gone or size_bytes > COMPARED_BYTES:
@@ -51,7 +53,7 @@ def find_changes(
 def _read_batches(
     folder: Place, spec: TableSpec, paths: Sequence[str], stays: Wanted | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows of files, without those that stay."""
+    """Yield the rows of files, without those that `stays` selects."""
     batches = (
         batch for path in paths for batch in read_pieces(spec, ParquetPiece(folder / path, 0), spec.column_names)
     )
@@ -88,7 +90,7 @@ def _differences(names: str, keys: Sequence[str]) -> str:
 
 
 def write_changes(folder: Place, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
-    """Write changed rows below a table's folder. Return the action of Delta's log that names their file."""
+    """Write changed rows below a table's folder. Return the entry for Delta's log."""
     import pyarrow.parquet as pq
 
     store, file = store_of(folder), folder / _FOLDER / f"cdc-{uuid4()}.zstd.parquet"
@@ -104,7 +106,7 @@ def write_changes(folder: Place, schema: pa.Schema, batches: Iterable[pa.RecordB
 
 
 def write_deletions(folder: Place, spec: TableSpec, paths: Sequence[str], stays: Wanted) -> dict[str, Any]:
-    """Write the unwanted rows of files as deleted. Return the action of Delta's log that names their file."""
+    """Write the rows of files that `stays` does not select as deleted. Return the entry for Delta's log."""
     schema = _build_schema(spec)
 
     def mark_rows(rows: pa.RecordBatch) -> pa.RecordBatch:

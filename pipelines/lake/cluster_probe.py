@@ -69,14 +69,14 @@ class FileHead(NamedTuple):
 
 
 def probe(spark: SparkSession, lake: Place, files: Sequence[str] = (), writes: bool = True) -> None:
-    """Check the executors, if there are any besides the driver.
+    """Check that executors have the driver's code and see the same files. Do nothing in local mode.
 
     Args:
-        files: others that tasks will read.
-        writes: whether tasks will write files of the lake.
+        files: further files that tasks will read.
+        writes: tasks will write files of the lake.
 
     Raises:
-        EnvironmentProblem: what differs, on which hosts, and what to do about it.
+        EnvironmentProblem: what differs, on which hosts, and the remedy.
     """
     context = spark.sparkContext
     if local_cores(context.master) is not None:
@@ -96,7 +96,7 @@ def probe(spark: SparkSession, lake: Place, files: Sequence[str] = (), writes: b
 
 @contextmanager
 def _make_folder(lake: Place | None) -> Iterator[Place | None]:
-    """Yield a folder of a lake with a file of the driver, removed when the block ends."""
+    """Yield a temporary folder in a lake, with a file that the driver wrote. None without a lake."""
     if lake is None:
         yield None
         return
@@ -149,7 +149,13 @@ def _ask(spark: SparkSession, folder: Place | None, compared: Sequence[FileHead]
 def _make_probe(
     folder: str | None, compared: Sequence[FileHead], modules: Sequence[str]
 ) -> Callable[[Iterable[int]], Iterator[str]]:
-    """Return the function of a task. It is shipped by value and names nothing of this package."""
+    """Return the function that tasks run. It is pickled by value and imports nothing of this package.
+
+    Args:
+        folder: where the task writes a test file. None if it must not write.
+        compared: files whose first bytes the task compares.
+        modules: names of the modules that the task must be able to import.
+    """
     heads = [(head.path, head.bytes, head.digest) for head in compared]
     asked = (fingerprint.__name__, store.__name__)
 
@@ -192,7 +198,7 @@ def _make_probe(
 
 
 def _explain_failure(text: str) -> EnvironmentProblem | None:
-    """Return why tasks in Python do not start."""
+    """Return why Python tasks fail to start, from the error text. None if unknown."""
     if other := _OTHER_PYTHON.search(text):
         here = ".".join(map(str, sys.version_info[:2]))
         return EnvironmentProblem(
@@ -212,7 +218,12 @@ def _explain_failure(text: str) -> EnvironmentProblem | None:
 
 
 def judge(seen: Sequence[dict[str, Any]], version: str, digest: str) -> EnvironmentProblem | None:
-    """Compare the code of tasks with the driver's, from results of `_looker`."""
+    """Return the problem if tasks run other code than the driver. None if they agree.
+
+    Args:
+        seen: results of the tasks, see `_make_probe`.
+        version, digest: of the driver's code.
+    """
     lacking = [task for task in seen if "lacks" in task]
     if lacking:
         what = f"the executors' Python ({lacking[0]['python']}) lacks what the driver has: {lacking[0]['lacks']}"
@@ -226,7 +237,7 @@ def judge(seen: Sequence[dict[str, Any]], version: str, digest: str) -> Environm
 
 
 def _require_written(folder: Place, seen: Sequence[dict[str, Any]]) -> None:
-    """Check that the driver reads the files of tasks, and that tasks read the file of the driver."""
+    """Raise an error unless the driver reads the tasks' files, and the tasks read the driver's file."""
     lake = folder.parent.parent
     if unwritable := [task for task in seen if "unwritable" in task]:
         away = unwritable[0]["differing"]
@@ -244,7 +255,7 @@ def _require_written(folder: Place, seen: Sequence[dict[str, Any]]) -> None:
 
 
 def _require_same(seen: Sequence[dict[str, Any]], compared: Sequence[FileHead]) -> None:
-    """Check that tasks read the same bytes as the driver."""
+    """Raise an error unless tasks read the same bytes as the driver."""
     unlike: dict[str, list[dict[str, Any]]] = defaultdict(list)
     why = {}
     for task in seen:
@@ -261,7 +272,7 @@ def _require_same(seen: Sequence[dict[str, Any]], compared: Sequence[FileHead]) 
 
 
 def _name_hosts(tasks: Sequence[dict[str, Any]]) -> str:
-    """Return the hosts of tasks in a few words."""
+    """Return the host names of tasks as text, shortened if there are many."""
     hosts = sorted({str(task["host"]) for task in tasks})
     more = f" and {len(hosts) - _HOSTS_SHOWN} more" if len(hosts) > _HOSTS_SHOWN else ""
     return f"on {', '.join(hosts[:_HOSTS_SHOWN])}{more}"

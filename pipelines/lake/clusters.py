@@ -21,9 +21,9 @@ class FileCluster(NamedTuple):
 
 
 def list_clusters(files: Iterable[FileCluster]) -> list[str]:
-    """Return the clusters of files of brokers, in order; of all files if none has a broker.
+    """Return the ids of clusters with broker logs, sorted. Without any, the ids of all files.
 
-    A file that nothing places is of no cluster by itself.
+    A file without a cluster is counted as `UNKNOWN_CLUSTER`.
     """
     there = list(files)
     with_brokers = {file.cluster_id or UNKNOWN_CLUSTER for file in there if file.broker_id is not None}
@@ -47,23 +47,23 @@ def find_cluster(lake: Place, files: Iterable[FileCluster], name: str) -> str:
 
 
 class ClusterInstants(NamedTuple):
-    """An instant per cluster, microseconds; 0: none."""
+    """A time per cluster, us since the epoch. 0 for a cluster without one."""
 
     by_cluster: Mapping[str, int] = MappingProxyType({})
     others_us: int = 0  #: of the clusters that are not named
 
     def of(self, cluster_id: str) -> int:
-        """Return the instant of a cluster."""
+        """Return the time of a cluster. 0 if it has none."""
         return self.by_cluster.get(cluster_id, self.others_us)
 
     @property
     def latest_us(self) -> int:
-        """Return the latest instant of all."""
+        """Return the latest time of all clusters."""
         return max([self.others_us, *self.by_cluster.values()])
 
 
 def find_latest(instants: Iterable[tuple[str | None, int]]) -> ClusterInstants:
-    """Return the latest instant of each cluster; one without a cluster applies to all."""
+    """Return the latest time of each cluster. An item without a cluster (None) applies to all."""
     by_cluster: dict[str | None, int] = defaultdict(int)
     for cluster_id, us in instants:
         by_cluster[cluster_id] = max(us, by_cluster[cluster_id])

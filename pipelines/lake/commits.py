@@ -34,8 +34,8 @@ def read_commits(table: Place) -> Iterator[Commit]:
     """Yield the commits in a table's log, newest first.
 
     Raises:
-        InputError: one is none of Delta's.
-        ForeignTable: one names files elsewhere.
+        InputError: a commit is not in Delta's format.
+        ForeignTable: a commit names files outside the table's folder.
     """
     for version, file in sorted(list_commits(table / "_delta_log").items(), reverse=True):
         yield _commit(table, version, file)
@@ -75,24 +75,22 @@ def _content(file: Place) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _content_in_store(file: Uri) -> bytes:
-    """Return a commit in a store, cached: a commit never changes, and a request takes tens of milliseconds."""
+    """Return the content of a commit file in an object store, cached: commits never change."""
     return store_of(file).read(file)
 
 
 def read_stamps(table: Place) -> Iterator[tuple[int, str]]:
-    """Return stamps with their Delta versions, newest first."""
+    """Yield (Delta version, commit tag), newest first. Commits without a tag are skipped."""
     return ((commit.version, commit.stamp) for commit in read_commits(table) if commit.stamp is not None)
 
 
 def find_unsettled_files(table: Place, settled: Callable[[str], bool]) -> list[tuple[str, int]] | None:
-    """Return path and size in bytes of the files added since the newest settled commit.
+    """Return (path, size in bytes) of the files added since the newest commit that the caller has processed.
+
+    None if the log does not show it: files were rewritten since, or the log does not reach back that far.
 
     Args:
-        settled: says of the batch that a commit's stamp names whether the caller is done with it, and so with all
-            commits before it.
-
-    Returns:
-        None where the log does not show: files have been rewritten since, or it no longer goes back so far.
+        settled: returns True for the tag of a commit that is processed, and with it all earlier ones.
     """
     added: list[tuple[str, int]] = []
     gathered: set[str] = set()
@@ -114,11 +112,10 @@ def find_unsettled_files(table: Place, settled: Callable[[str], bool]) -> list[t
 
 
 def find_added_files(table: Place, version: int) -> list[tuple[str, int]] | None:
-    """Return path and size in bytes of the files added after a version.
+    """Return (path, size in bytes) of the files added after a version.
 
-    Returns:
-        None where the log does not show: rows were removed since, files that were added have been rewritten, or it no
-        longer goes back so far.
+    None if the log does not show it: rows were removed or added files rewritten since, or the log does not reach back
+    that far.
     """
     later = [*takewhile(lambda commit: commit.version > version, read_commits(table))]
     later.reverse()
@@ -133,7 +130,7 @@ def find_added_files(table: Place, version: int) -> list[tuple[str, int]] | None
 
 
 def find_run_versions(root: Place, tables: Mapping[str, Place], run_id: str) -> dict[str, int]:
-    """Return the version of each table at the end of an audit, given a prefix of its id.
+    """Return by table its version at the end of the audit whose id starts with `run_id`.
 
     A table that the audit did not write has its version of that time.
 

@@ -58,10 +58,10 @@ def list_contents(root: Place) -> Contents:
 
 
 class _Seen:
-    """Entries seen so far in a lake's folder.
+    """Collects the entries of a lake's folder.
 
     Attributes:
-        odd, others: as `Contents` has them.
+        odd, others: as in `Contents`.
     """
 
     def __init__(self, root: Place) -> None:
@@ -71,7 +71,7 @@ class _Seen:
         self.others: list[str] = []
 
     def names(self, way: str, of_lake: Collection[str]) -> list[str]:
-        """Return the lake's names in a folder, without links, FIFOs and devices."""
+        """Return the known names in folder `way`. Links, FIFOs and devices go to `odd`, unknown names to `others`."""
         folder = self._place(way)
         odd, names = self._store.find_odd_entries(folder), []
         for name in sorted(self._store.names(folder)):
@@ -84,7 +84,7 @@ class _Seen:
         return names
 
     def has_odd(self, way: str, is_lakes: Callable[[str], bool]) -> bool:
-        """Return True if a link, a FIFO or a device has the place of something of the lake's in a folder."""
+        """Return True if a link, FIFO or device in folder `way` has a name that belongs to the lake."""
         odd = self._store.find_odd_entries(self._place(way))
         for name in sorted(odd):
             self._add_odd(f"{way}/{name}", odd[name], is_lakes(name))
@@ -118,9 +118,9 @@ def find_tables(root: Place) -> dict[str, Place]:
 
 @contextmanager
 def remove_if_unread(root: Place) -> Iterator[None]:
-    """Remove a lake that the block made in an empty folder, if the block fails before a file was read.
+    """Remove a lake that the block created in an empty folder, if the block fails before a file was read.
 
-    Only who holds the writer's lock may ask for this.
+    The caller must hold the writer's lock.
     """
     is_new = isinstance(root, Path) and {*store_of(root).names(root)} <= {LOCK_NAME}
     try:
@@ -137,7 +137,7 @@ def remove_if_unread(root: Place) -> Iterator[None]:
 
 
 def name_others(contents: Contents) -> str | None:
-    """Return one line about foreign entries; None if there are none."""
+    """Return one line that lists foreign entries of the lake's folder. None without any."""
     others = [_escape_name(other) for other in contents.others]
     if not others:
         return None
@@ -152,10 +152,10 @@ def _escape_name(name: str) -> str:
 
 
 def require_regular(root: Place) -> None:
-    """Refuse a lake with a link, a FIFO or a device in place of its files: they lead elsewhere, or block.
+    """Raise an error if a link, FIFO or device is in place of a lake's file: it leads elsewhere, or blocks.
 
     Raises:
-        InputError: one is.
+        InputError: names the entry.
     """
     if isinstance(root, Uri):
         return  # stores have none
@@ -164,18 +164,18 @@ def require_regular(root: Place) -> None:
 
 
 def refuse_odd_place(root: Place, way: str, kind: str) -> InputError:
-    """Return the error of a place of the lake's that is neither folder nor regular file."""
+    """Return the error for an entry of the lake that is neither folder nor regular file."""
     remedy = f"put the folder or file itself there, or remove {kind.replace('a ', 'the ', 1)}"
     return InputError(f"{root}/{_escape_name(way)}", f"is {kind}, and a lake has none", remedy)
 
 
 def require_own(root: Place) -> None:
-    """Refuse to write or maintain tables of other programs: lakes have a marker.
+    """Raise an error if other programs created the tables here. Own lakes have a marker file.
 
-    The mark is what `pipelines.lake.program` leaves; lakes without it have tables whose first commits are highwater's.
+    The marker is written by `pipelines.lake.program`. In older lakes the tables' first commits name highwater.
 
     Raises:
-        InputError: there are tables in places of a lake's, and no mark.
+        InputError: there are tables with a lake's names, and no marker.
     """
     if is_noted(root):
         return

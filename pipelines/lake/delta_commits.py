@@ -50,11 +50,14 @@ _WRITER = WriterProperties(compression="ZSTD", max_row_group_size=100_000)
 
 
 def allow_commits() -> None:
-    """Allow every commit: on a local disk the kernel's lock lasts as long as the process."""
+    """Allow every commit: the default `fence`. On a local disk the kernel's lock lasts as long as the process."""
 
 
 def create(folder: Place, spec: TableSpec, fence: Fence) -> None:
-    """Create version 0; another process may create the table first.
+    """Create version 0 of a table, unless another process creates it first.
+
+    Args:
+        fence: called before the commit; raises if this process may no longer write.
 
     Raises:
         OSError: the folder cannot be written.
@@ -89,19 +92,16 @@ def replace(
     staying: Collection[str] = (),
     changes: Sequence[Mapping[str, Any]] = (),
 ) -> int:
-    """Replace the files of a table; without files it becomes empty.
+    """Replace the files of a table and return its new Delta version. Without files the table becomes empty.
 
     Args:
-        staying: paths, in the table's folder, of files that stay.
-        changes: actions that name files of changed rows (`pipelines.lake.changes`). The change feed then has these rows
-            only. Such a commit is written by hand, since the library cannot name files of changes in a commit, and its
-            own merge writes Arrow's type `string_view`, which Arrow's readers do not filter.
-
-    Returns:
-        The new Delta version of the table.
+        staying: paths, in the table's folder, of files to keep.
+        changes: Delta log entries of change files (`pipelines.lake.changes`); the change feed then has only these rows.
+            Such a commit is written by hand: the library cannot commit change files, and its merge writes
+            `string_view`, which Arrow's readers do not filter.
 
     Raises:
-        LakeError: another process has written the table meanwhile.
+        LakeError: another process wrote the table at the same time.
     """
     table = _open_writable(folder)
     gone = [file for file in read_open_table(table, folder).files if file.path not in staying]
@@ -120,16 +120,16 @@ def replace(
 
 
 def commit_unchanged(folder: Place, stamp: str | None, fence: Fence = allow_commits) -> int:
-    """Commit without changes, to record a stamp. Return the Delta version."""
+    """Commit without changes, to record a tag. Return the new Delta version."""
     parameters = {"mode": "Overwrite", "predicate": "of changed rows"}
     return _commit(_open_writable(folder), folder, (), (), parameters, stamp, fence)
 
 
 def compact(folder: Place, target_bytes: int, fence: Fence) -> None:
-    """Compact smaller files into files of about this size. No row changes.
+    """Merge small files into files of about `target_bytes`. Rows do not change.
 
     Raises:
-        LakeError: another process has written the table meanwhile.
+        LakeError: another process wrote the table at the same time.
     """
     table = _open_writable(folder)
     fence()
@@ -143,10 +143,10 @@ def compact(folder: Place, target_bytes: int, fence: Fence) -> None:
 
 
 def find_unneeded_files(folder: Place, retention_hours: int) -> set[str]:
-    """Return files of a table's folder, outside its log, that no recent version needs.
+    """Return the files in a table's folder, except its log, that no recent version needs.
 
     Args:
-        retention_hours: age since removal; since the last write if no commit names the file.
+        retention_hours: minimum age since removal, or since the last write if no commit names the file.
     """
     return set(open_table(folder).vacuum(retention_hours, enforce_retention_duration=False, full=True))
 
@@ -191,17 +191,17 @@ def _translate_conflicts(folder: Place) -> Iterator[None]:
 def alter(
     folder: Place, spec: TableSpec, why: str, fence: Fence, rows_too: bool = False, stamp: str | None = None
 ) -> None:
-    """Set columns, constraints and properties of a table as declared, in one hand-made commit.
+    """Change columns, constraints and properties of a table to the declared ones, in one hand-written commit.
 
-    The library has a commit for each.
+    The library would need one commit for each.
 
     Args:
-        why: kept in Delta's history.
-        rows_too: the table's rows go, since they are not as the new columns say.
+        why: stored in Delta's history.
+        rows_too: also remove all rows, because they do not fit the new columns.
 
     Raises:
-        LakeError: another process has written the table meanwhile.
-        SchemaMismatch: another program has given it features.
+        LakeError: another process wrote the table at the same time.
+        SchemaMismatch: another program added Delta features.
     """
     table, now_ms = _open_writable(folder), time.time_ns() // 1_000_000
     there, version = table.metadata(), table.version()
@@ -237,7 +237,7 @@ def _commit_by_hand(
     stamp: str | None,
     fence: Fence,
 ) -> None:
-    """Commit actions that were made for a version of a table, as its next version."""
+    """Write a commit file: `actions` as the version after `version`."""
     info: dict[str, Any] = {
         "timestamp": time.time_ns() // 1_000_000,
         "operation": operation,
@@ -256,7 +256,7 @@ def _commit_by_hand(
 
 
 def remember_removed(folder: Place, hours: int, fence: Fence) -> None:
-    """Set how long Delta remembers removed files: forgotten ones cannot be kept."""
+    """Set for how many hours Delta lists removed files in its log. Unlisted files cannot be kept."""
     table = _open_writable(folder)
     fence()
     with _translate_conflicts(folder):
@@ -271,7 +271,7 @@ def _open_writable(folder: Place) -> DeltaTable:
     """Return a table that the library can write, reached without a link.
 
     Raises:
-        SchemaMismatch: another program has given it features.
+        SchemaMismatch: another program added Delta features.
     """
     store_of(folder).make_folder(folder / "_delta_log")
     table = open_table(folder)

@@ -48,7 +48,7 @@ _LEAVE = "take it off with Delta (ALTER TABLE DROP FEATURE), or remove the table
 
 
 class LiveFile(NamedTuple):
-    """One live file of a table, with statistics of its columns, if it has some (Delta's PROTOCOL.md)."""
+    """One data file of a table version, with column statistics if it has any (Delta's PROTOCOL.md)."""
 
     path: str  #: relative to the table's folder, decoded
     size_bytes: int
@@ -71,19 +71,19 @@ class TableLog:
 
     @property
     def removed_kept_hours(self) -> int:
-        """Return how long Delta remembers removed files."""
+        """Return for how many hours Delta lists removed files in its log."""
         match = _HOURS.fullmatch(self.properties.get(REMOVED_KEPT, REMOVED_KEPT_DEFAULT))
         return int(match[1]) if match else 0
 
     @property
     def rows(self) -> int | None:
-        """Return the number of rows; None if a file has no count."""
+        """Return the number of rows. None if a file has no row count."""
         known = [file.rows for file in self.files if file.rows is not None]
         return sum(known) if len(known) == len(self.files) else None
 
     @property
     def size_bytes(self) -> int:
-        """Return the size of the live files."""
+        """Return the size of all data files in bytes."""
         return sum(file.size_bytes for file in self.files)
 
 
@@ -93,7 +93,7 @@ def find_version(path: Place) -> int | None:
 
 
 def list_commits(log: Place) -> dict[int, Place]:
-    """Return the commits in a table's log, by version; empty without a log."""
+    """Return the commit files in a table's log by version. Empty without a log."""
     return {int(match[1]): log / name for name in store_of(log).names(log) if (match := _COMMIT.fullmatch(name))}
 
 
@@ -115,13 +115,13 @@ def open_table(path: Place, version: int | None = None) -> DeltaTable:
 
 
 def _require_regular(table: Place, folders: Iterable[Place], names: Collection[str] | None = None) -> None:
-    """Refuse a table with a link, a FIFO or a device in its folders.
+    """Raise an error if a link, FIFO or device is in a table's folders: the library would follow it, or block.
 
     Args:
-        names: entries that are looked at. None for all.
+        names: entries to check. None checks all.
 
     Raises:
-        ForeignTable: the library would be led elsewhere, or would wait without end.
+        ForeignTable: names the entry.
     """
     for folder in folders:
         odd = store_of(table).find_odd_entries(folder)
@@ -131,7 +131,7 @@ def _require_regular(table: Place, folders: Iterable[Place], names: Collection[s
 
 
 def _require_whole_checkpoint(table: Place, version: int | None) -> None:
-    """Refuse a table whose checkpoint has parts in other files, which the library would open anywhere.
+    """Raise an error if a checkpoint refers to other files, which the library would open at any location.
 
     Raises:
         ForeignTable: names the checkpoint.
@@ -152,12 +152,12 @@ def _explain_damage(path: Place, error: Exception) -> InputError:
 
 
 def table_uri(path: Place) -> str:
-    """Return the library's name of a table's folder, with an escaped URI."""
+    """Return the table's folder as deltalake expects it: a path, or an escaped URI."""
     return quote(str(path), safe="/:@") if isinstance(path, Uri) else str(path)
 
 
 def storage_options(path: Place) -> dict[str, str] | None:
-    """Return settings of the library for the store of a table."""
+    """Return deltalake's settings for the store of a table. None on a local disk."""
     if not isinstance(path, Uri):
         return None
     # Only where there is a URI is its library imported.
@@ -170,14 +170,14 @@ def read_log(path: Place, version: int | None = None) -> TableLog:
     """Return the log of a table, at its latest version or at a given one.
 
     Raises:
-        InputError: as `opened`; or readers need features for it that a lake's tables do not have.
-        ForeignTable: it names files elsewhere, or hides rows of some.
+        InputError: as `open_table`; or the table needs reader features that lakes do not use.
+        ForeignTable: the log names files elsewhere, or hides rows.
     """
     return read_open_table(open_table(path, version), path)
 
 
 class OpenLogs:
-    """Cache of logs that reads only new commits."""
+    """Cache of table logs. A repeated read parses only new commits."""
 
     def __init__(self) -> None:
         self._opened: dict[Place, tuple[DeltaTable, TableLog]] = {}
@@ -196,11 +196,7 @@ class OpenLogs:
 
 
 def read_open_table(table: DeltaTable, path: Place) -> TableLog:
-    """Return the log of an open table, as `read_log` does.
-
-    Args:
-        path: its folder.
-    """
+    """Return the log of an open table, as `read_log` does. `path` is the table's folder."""
     protocol = table.protocol()
     if protocol.min_reader_version > 1:
         features = ", ".join(protocol.reader_features or ()) or "columns with other names in its files"
@@ -234,10 +230,10 @@ def _parse_file(action: Mapping[str, Any], table: Place) -> LiveFile:
 
 
 def resolve_path(path: str, table: Place) -> str:
-    """Return the decoded path of a file of a log: relative to the table's folder, and within it.
+    """Return the decoded path of a data file, relative to the table's folder.
 
     Raises:
-        ForeignTable: it leads elsewhere, as a log may say that others wrote (a shallow clone's does).
+        ForeignTable: the path leads out of the folder. A shallow clone has such paths.
     """
     name = unquote(path)
     if {"", ".", ".."}.intersection(name.split("/")) or "\0" in name or _SCHEME.match(name):
@@ -247,7 +243,7 @@ def resolve_path(path: str, table: Place) -> str:
 
 
 def _require_files_here(table: Place, names: Iterable[str]) -> None:
-    """Refuse a table if a file, or a folder above it, is a link, a FIFO or a device."""
+    """Raise an error if a data file, or a folder above it, is a link, FIFO or device."""
     parts_of: dict[tuple[str, ...], set[str]] = {}
     for name in names:
         parts = tuple(name.split("/"))
@@ -261,7 +257,7 @@ def _require_files_here(table: Place, names: Iterable[str]) -> None:
 
 
 def format_type(data_type: Any) -> str:
-    """Return a type of Spark's JSON in Spark's SQL: ``array<struct<topic:string,partition:int>>``."""
+    """Return a type in Spark's JSON as Spark SQL, for example ``array<struct<topic:string,partition:int>>``."""
     if isinstance(data_type, str):
         return _SHORT.get(data_type, data_type)
     kind = data_type["type"]

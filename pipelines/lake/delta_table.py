@@ -36,11 +36,10 @@ _CHECKPOINTS = {"delta.checkpointInterval": str(CHECKPOINT_EVERY)}
 
 
 def build_properties(spec: TableSpec) -> dict[str, str]:
-    """Return the table properties of a declaration.
+    """Return the Delta table properties of a declaration, CHECK constraints included.
 
-    Delta takes CHECK constraints as such, in the commit that makes the table. Statistics (the bounds that let a read
-    skip files) are kept of keys and of columns that reads are bounded by, and not of the first 32 columns: collecting
-    those took a third of the CPU of a small write (9.5 s against 6.0 s for 16 writes with and without any).
+    File statistics are limited to keys and searched columns instead of the first 32 columns. Collecting those took a
+    third of the CPU of a small write (9.5 s against 6.0 s for 16 writes with and without any).
     """
     stats = {"delta.dataSkippingStatsColumns": ",".join(f"`{name}`" for name in spec.searched_columns)}
     return (
@@ -54,10 +53,7 @@ def find_missing_properties(spec: TableSpec, properties: Mapping[str, str]) -> d
 
 
 def build_stored_schema(spec: TableSpec) -> StructType:
-    """Return the declared schema as Delta can hold it.
-
-    Delta refuses NOT NULL within the elements of an array, which it could not enforce; there it becomes nullable.
-    """
+    """Return the declared schema in the form that Delta accepts: elements of arrays are nullable."""
     return StructType([_relax_field(column, False) for column in spec.columns])
 
 
@@ -74,10 +70,10 @@ def _relax_type(data_type: DataType, nested: bool) -> DataType:
 
 
 def find_foreign_parts(spec: TableSpec, schema: Mapping[str, Any], properties: Mapping[str, str]) -> list[str]:
-    """Return parts of a table that no declaration has and Delta would evaluate, in words.
+    """Describe the parts of a table that no declaration has and that Delta would evaluate. Empty if there are none.
 
-    That are constraints, expressions of columns (generated ones, defaults, invariants), and properties beyond those
-    that only say how files are laid out or for how long they are remembered.
+    These are constraints, column expressions (generated, defaults, invariants), and properties that affect more than
+    file layout or retention.
 
     Args:
         schema: Spark's JSON.
@@ -95,7 +91,7 @@ def find_foreign_parts(spec: TableSpec, schema: Mapping[str, Any], properties: M
 
 
 def find_odd_properties(properties: Mapping[str, str]) -> list[str]:
-    """Return unknown Delta properties other than constraints, in words: Delta may load classes by them."""
+    """Describe unknown Delta properties other than constraints: Delta may load classes named in them."""
     odd = (name for name in properties if name.lower().startswith("delta.") and name not in _LAYOUT_PROPERTIES)
     return [f"property {_escape_name(name)}" for name in sorted(odd) if not name.lower().startswith(CONSTRAINT)]
 
@@ -135,9 +131,9 @@ def describe_difference(spec: TableSpec, schema: StructType) -> str:
 
 
 def describe_widening(spec: TableSpec, schema: StructType, properties: Mapping[str, str]) -> str | None:
-    """Return how columns of a table change to be as declared, in words; empty if only comments or properties do.
+    """Describe how a table's columns must change to be as declared. Empty if only comments or properties change.
 
-    None if rows may have to change: a column is gone, required by now, or of another type, or a constraint is new.
+    None if rows may have to change: a column was removed, became required, changed its type, or a constraint was added.
     """
     there = {name: (kind, nullable) for name, kind, nullable in _list_columns(schema)}
     declared = {name: (kind, nullable) for name, kind, nullable in _list_columns(build_stored_schema(spec))}

@@ -33,10 +33,10 @@ _WRITING: Final = Lock()
 
 
 def use_digests(lake: Lake, readings: Sequence[Reading], shape: StructType) -> list[Reading]:
-    """Return the scans. Those with a digest read cached results, which are updated first.
+    """Return the table scans. Those with a `digest` read cached results per file, which are updated first.
 
     Args:
-        shape: columns of the rows.
+        shape: columns of the resulting rows.
     """
     if not lake.has_rows(RUNS):
         return list(readings)
@@ -59,7 +59,7 @@ def _read_digests(lake: Lake, reading: Reading, shape: StructType) -> Reading:
 
 
 def _make_key(reading: Reading, shape: StructType) -> str:
-    """Return what rows of a file depend on, other than file and code."""
+    """Return the cache key of a scan: table, columns, filter and result columns, without file and code version."""
     what = (reading.spec.full_name, reading.columns, str(reading.where), shape.simpleString())
     return f"{reading.digest} {sha256(repr(what).encode()).hexdigest()[:16]}"
 
@@ -99,10 +99,10 @@ def _unpack_digest(digests: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def drop_outdated(lake: Lake, specs: Iterable[TableSpec]) -> None:
-    """Rewrite the table of digests if most belong to other code or to removed files.
+    """Drop outdated rows of the cache table if most rows belong to other code or to removed files.
 
     Args:
-        specs: tables with digests.
+        specs: tables with cached scans.
     """
     files = lake.files(DIGESTS)
     if not files:

@@ -9,11 +9,11 @@ from highwater.schemas.views import DUCKDB_MACROS, VIEWS, make_alias
 
 
 def build_duckdb_script(tables: Mapping[str, Place] | None) -> str:
-    """Return statements that make the views.
+    """Return DuckDB statements that create the views.
 
     Args:
-        tables: folder of every table by full name, read through DuckDB's ``delta`` extension; None where the caller
-            has registered the tables under their names already, as from the Python package ``deltalake``.
+        tables: folder of each table by full name, read through DuckDB's ``delta`` extension. None if the caller has
+            registered the tables under their names.
     """
     return "\n".join(_build_statements(tables)) + "\n"
 
@@ -35,6 +35,6 @@ def _build_statements(tables: Mapping[str, Place] | None) -> Iterator[str]:
 
 
 def _name_folder(place: Place) -> str:
-    """Return DuckDB's name of a folder, with AWS's own scheme for S3."""
+    """Return a folder as DuckDB expects it: ``s3://`` instead of ``s3a://``."""
     text = str(resolved(place))
     return text.replace("s3a://", "s3://", 1) if isinstance(place, Uri) else text

@@ -27,7 +27,7 @@ StatefulWork = Callable[[Batches, States], Batches]
 
 
 class Fold(NamedTuple):
-    """Sources, key and worker of rows that one worker gets in order."""
+    """A keyed stage: table scans whose rows are grouped by key, sorted and given to a worker function."""
 
     sources: Sequence[Reading]  #: what makes the rows
     rows: Keyed  #: how they are keyed
@@ -39,7 +39,7 @@ class Fold(NamedTuple):
 
 
 class Folding(NamedTuple):
-    """A fold without its sources, as its tasks need it."""
+    """A keyed stage without its table scans, as its tasks need it."""
 
     rows: Keyed
     worker: Work | StatefulWork
@@ -47,12 +47,12 @@ class Folding(NamedTuple):
 
 
 class Folded:
-    """Blobs that folds give (`pipelines.base.blobs.BLOBS`); nothing is done before somebody asks for them.
+    """The lazy output of keyed stages: serialized rows of several tables (`pipelines.base.blobs.BLOBS`).
 
-    Spark's operator for arbitrary state drives them where one of them continues from states.
+    Stages with saved states run in Spark's operator for arbitrary state.
 
     Args:
-        chunks: of the rows and states of all folds (`pipelines.base.chunks.CHUNK`).
+        chunks: serialized input rows and states of all stages (`pipelines.base.chunks.CHUNK`).
     """
 
     def __init__(self, chunks: DataFrame, folds: Sequence[Folding]) -> None:
@@ -60,7 +60,7 @@ class Folded:
         self._folds = tuple(folds)
 
     def mapInArrow(self, work: Work, columns: StructType) -> DataFrame:  # noqa: N802
-        """Return the rows that a function for ``mapInArrow`` makes of the blobs, in the tasks of the fold."""
+        """Run the stages and apply `work`, a function for ``mapInArrow``, to their output in the same tasks."""
         # Not a number of partitions: one that is named is not coalesced by adaptive execution.
         in_order = self._chunks.repartition(BUCKET).sortWithinPartitions(BUCKET, PLACE)
         folds = self._folds
@@ -85,11 +85,11 @@ class Folded:
 def _run_folds(
     folds: Sequence[Folding], chunks: Iterable[tuple[bytes, Any]], states: Mapping[int, MappedStates]
 ) -> Batches:
-    """Yield blobs of one bucket.
+    """Yield the output of all stages for one bucket of keys.
 
     Args:
-        chunks: place and rows of each, in the order of their places.
-        states: of the folds that have some, by number.
+        chunks: (sort key, serialized rows), sorted.
+        states: saved states by number of the stage.
     """
     for number, of_fold in groupby(chunks, key=lambda chunk: read_fold_number(chunk[0])):
         rows, worker, is_stateful = folds[number]
@@ -111,12 +111,12 @@ def _take_states(chunks: Iterable[tuple[bytes, Any]], states: MappedStates) -> I
 
 
 class Buckets(StatefulProcessor):
-    """Spark's operator for arbitrary state, as the driver of folds.
+    """Spark's stateful operator that runs keyed stages.
 
-    A key of the operator is a bucket of keys; its state is, for each fold, a map from the key to the frozen fold of an
-    earlier run. States come as the first rows of their bucket and not as ``initialState``: with that PySpark 4.2 hands
-    the rows of a key over in pieces that it holds in memory. What is given of a bucket it holds, too, so that is small:
-    the files that `work` has written.
+    One key of the operator is a bucket of keys. Its state maps, for each stage, a key to the serialized state of an
+    earlier run. States arrive as the first rows of their bucket, not as ``initialState``: PySpark 4.2 would then pass
+    the rows in pieces that it holds in memory. It also holds the output of a bucket, so the output is small: the files
+    that `work` wrote.
     """
 
     def __init__(self, folds: Sequence[Folding], work: Work) -> None:
@@ -124,7 +124,7 @@ class Buckets(StatefulProcessor):
         self._work = work
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name the states."""
+        """Declare the state of each stage. Called by Spark."""
         self._states = {
             number: MappedStates(handle.getMapState(f"folds{number}", "key string", "frozen binary"))
             for number, fold in enumerate(self._folds)
@@ -132,7 +132,7 @@ class Buckets(StatefulProcessor):
         }
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
-        """Fold the chunks of a bucket, in their order."""
+        """Run the stages over the rows of one bucket. Called by Spark."""
         chunks = ((bytes(row[PLACE]), pa.py_buffer(row[ROWS])) for row in rows)
         for batch in self._work(_run_folds(self._folds, chunks, self._states)):
             yield from (Row(**values) for values in batch.to_pylist())
@@ -142,24 +142,24 @@ class Buckets(StatefulProcessor):
 
 
 class MappedStates:
-    """The states of a bucket, as the operator keeps them."""
+    """Saved states of one bucket, by key, in Spark's state store."""
 
     def __init__(self, folds: MapState) -> None:
         self._folds = folds
         self._any = False
 
     def put(self, states: pa.RecordBatch) -> None:
-        """Keep states (`Keyed.state`)."""
+        """Store states: columns of `Keyed.state`."""
         self._any = self._any or states.num_rows > 0
         for *key, frozen in zip(*(column.to_pylist() for column in states.columns), strict=True):
             self._folds.updateValue((orjson.dumps(key).decode(),), (frozen,))
 
     def take(self, key: Key) -> bytes | None:
-        """Return the state of a key, as `States.take` does."""
+        """Remove and return the state of a key. None if it has none."""
         return self._take_frozen(orjson.dumps(key).decode()) if self._any else None
 
     def rest(self) -> Iterator[tuple[Key, bytes]]:
-        """Yield the remaining states, as `States.rest` does."""
+        """Yield and remove the remaining (key, state) pairs."""
         for name in [row[0] for row in self._folds.keys()] if self._any else ():  # noqa: SIM118
             frozen = self._take_frozen(name)
             if frozen is not None:
@@ -175,7 +175,7 @@ class MappedStates:
 
 
 def fold(lake: Lake, *folds: Fold) -> Folded | None:
-    """Return the results of workers over all sources, in one query; None if no table has rows."""
+    """Run keyed stages over all their sources in one query. None if no source table has rows."""
     names = choose_buckets(lake.spark)
     parts: list[ReadingPart] = []
     for number, (sources, rows, _, states) in enumerate(folds):
@@ -194,13 +194,13 @@ def _as_they_are(batches: Batches) -> Batches:
 
 
 def collect_tables(folded: Blobs) -> defaultdict[str, list[dict[str, Any]]]:
-    """Return rows of small tables on the driver, by table."""
+    """Collect the output rows on the driver, by table. Only for small tables."""
     blobs = folded.mapInArrow(_as_they_are, BLOBS).select("table", "rows")
     return read_blobs((row["table"], bytes(row["rows"])) for row in blobs.collect())
 
 
 def read_table(blobs: Blobs, name: str, columns: StructType) -> DataFrame:
-    """Return the rows of one table."""
+    """Return the output rows of one table."""
 
     def unpack_table(batches: Batches) -> Batches:
         return unpack(batch.filter(pc.field("table") == name).select(["rows"]) for batch in batches)

@@ -66,7 +66,7 @@ _BROKEN = re.compile(r"ConstraintBroken: (.*)")
 
 @contextmanager
 def translate_constraint_errors() -> Iterator[None]:
-    """Raise broken constraints as one line; Spark wraps them in traces of task, stage and job.
+    """Convert constraint errors, which Spark wraps in long traces, to one line.
 
     Raises:
         LakeError: a row within the block breaks a constraint of its table.
@@ -96,16 +96,16 @@ T = TypeVar("T")
 
 
 class Blobs(Protocol):
-    """Blobs of several tables, or what gives some: a DataFrame of `pipelines.base.blobs.BLOBS`, or a fold."""
+    """Serialized rows of several tables: a DataFrame of `pipelines.base.blobs.BLOBS`, or the output of keyed stages."""
 
     def mapInArrow(self, work: Work, columns: StructType) -> DataFrame:  # noqa: N802
-        """Return the rows that a function makes of the blobs."""
+        """Return the rows that a ``mapInArrow`` function makes of the serialized rows."""
 
 
 def read_parquet(spark: SparkSession, files: Iterable[Place], columns: StructType) -> DataFrame:
-    """Return the rows of files of a table.
+    """Return the rows of a table's Parquet files, read without Delta.
 
-    Delta reads the log, and plans each scan, by jobs of its own: half of the 316 queries of a small audit.
+    Delta plans each scan with jobs of its own: half of the 316 queries of a small audit.
     """
     # Spark takes paths for patterns.
     paths = [_PATTERN.sub(r"\\\g<0>", format_hadoop_path(file)) for file in files]
@@ -130,10 +130,10 @@ class Lake(StoredTables):
 
     @property
     def spark(self) -> SparkSession:
-        """Return the session.
+        """Return the Spark session.
 
         Raises:
-            LakeError: there is none.
+            LakeError: the lake was opened without a session.
         """
         if self._spark is None:
             raise LakeError(f"{self.root}: Spark is needed, and was not started")
@@ -170,7 +170,7 @@ class Lake(StoredTables):
         return missing
 
     def append_once(self, spec: TableSpec, rows: DataFrame | pa.Table, stamp: str) -> None:
-        """Add the rows of one batch, unless it was added last. Batches come in order.
+        """Add the rows of one batch, unless the last commit has the same tag. Batches must come in order.
 
         Raises:
             LakeError: rows and table differ in columns, or a row breaks a constraint; nothing is written.
@@ -179,7 +179,7 @@ class Lake(StoredTables):
             self.append_files(spec, self.write_rows(spec, rows), stamp)
 
     def append_files(self, spec: TableSpec, files: Sequence[AddedFile], stamp: str) -> None:
-        """Add files in the table's folder, as `append_once` does. Create the table if it is missing."""
+        """Add files in the table's folder, unless the last commit has the same tag. Create the table if missing."""
         if not files:
             return
         if self.stamp(spec) == stamp:
@@ -192,7 +192,7 @@ class Lake(StoredTables):
         """Replace the rows of the table. Safe to repeat.
 
         Args:
-            stamp: stored with the commit (``userMetadata``); `stamp` returns it.
+            stamp: tag stored with the commit (``userMetadata``), later returned by `stamp`.
 
         Raises:
             LakeError: rows and table differ in columns, or a row breaks a constraint; nothing is written.
@@ -200,12 +200,12 @@ class Lake(StoredTables):
         self.replace_files(spec, self.write_rows(spec, rows), stamp)
 
     def replace_part(self, spec: TableSpec, files: Sequence[AddedFile], part: pc.Expression, stamp: str | None) -> None:
-        """Replace rows that satisfy a condition by files in the table's folder, except for closed days.
+        """Replace the rows that match `part` by files in the table's folder. Rows of closed days stay.
 
-        Files that hold other rows, too, are written again by the driver.
+        Files with other rows are rewritten by the driver.
 
         Raises:
-            LakeError: a row of the files does not satisfy the condition.
+            LakeError: a row of the files does not match.
         """
         rest = leave_out_part(part, spec.column_names)
         outside = count_wanted(self._prepare_table(spec), spec, [file.path for file in files], rest)
@@ -214,11 +214,11 @@ class Lake(StoredTables):
         self._replace(spec, files, stamp, rest, part)
 
     def empty(self, spec: TableSpec, stamp: str | None = None) -> None:
-        """Remove all rows. Commits even without rows, to record the stamp."""
+        """Remove all rows. Commits even without rows, to record the tag."""
         self.replace_files(spec, [], stamp)
 
     def commit_unchanged(self, spec: TableSpec, stamp: str) -> None:
-        """Commit without changes, to record a stamp."""
+        """Commit without changes, to record a tag."""
         delta_commits.commit_unchanged(self._prepare_table(spec), stamp, self._fence)
 
     def append_made(
@@ -228,7 +228,11 @@ class Lake(StoredTables):
         work: Callable[[T], Iterator[pa.RecordBatch]],
         stamp: str,
     ) -> None:
-        """Add rows that tasks make (`pipelines.spark.tasks.run_in_tasks`) and write, as `append_once` does.
+        """Add rows that Spark tasks make and write, as `append_once` does.
+
+        Args:
+            plan: inputs of each task.
+            work: makes rows from one input.
 
         Raises:
             LakeError: a row breaks a constraint; nothing is written.
@@ -240,15 +244,15 @@ class Lake(StoredTables):
             self.append_files(spec, self.collect_files(added, spec.full_name), stamp)
 
     def append_blobs(self, blobs: Blobs, specs: Sequence[TableSpec], stamp: str, rows: Work | None = None) -> None:
-        """Add the rows of one batch to several tables in one query. Commits follow the order of the specs.
+        """Add the rows of one batch to several tables in one query. Tables are committed in the order of `specs`.
 
         Args:
-            blobs: columns table, row_count and rows (`pipelines.base.blobs.BLOB_SCHEMA`), of these tables only.
-            rows: what tasks make of the blobs before they write them.
+            blobs: serialized rows of these tables only (`pipelines.base.blobs.BLOB_SCHEMA`).
+            rows: applied to `blobs` in the tasks. None to write them unchanged.
 
         Raises:
             LakeError: a row breaks a constraint; nothing is written.
-            LeaseLost: this process may not write the lake any more, whether the rows are there or not.
+            LeaseLost: this process may no longer write the lake.
         """
         self._fence()
         specs = [spec for spec in specs if self.stamp(spec) != stamp]
@@ -257,10 +261,10 @@ class Lake(StoredTables):
             self.append_files(spec, [file for file in files if file.table == spec.name], stamp)
 
     def write_blobs(self, blobs: Blobs, specs: Sequence[TableSpec], rows: Work | None = None) -> list[AddedFile]:
-        """Write the rows in blobs as files of these tables, in one query; no version of a table has them yet.
+        """Write serialized rows as files of these tables, in one query, without committing them.
 
         Args:
-            rows: what tasks make of the blobs before they write them.
+            rows: applied to `blobs` in the tasks. None to write them unchanged.
 
         Raises:
             LakeError: a row breaks a constraint.
@@ -270,7 +274,7 @@ class Lake(StoredTables):
         return self._files_of(blobs, make_files_writer(self.root, names, rows), what)
 
     def write_rows(self, spec: TableSpec, rows: DataFrame | pa.Table) -> list[AddedFile]:
-        """Write rows as files of a table; no version of it has them yet.
+        """Write rows as files of a table, without committing them.
 
         Raises:
             LakeError: rows and table differ in columns, or a row breaks a constraint.
@@ -290,7 +294,7 @@ class Lake(StoredTables):
         return self.collect_files(source.mapInArrow(write, ADDED), what)
 
     def collect_files(self, added: DataFrame, what: str) -> list[AddedFile]:
-        """Return files that tasks have written; `what` names them in a message.
+        """Run the query and return the files that its tasks wrote. `what` names them in a message.
 
         Raises:
             LakeError: a row breaks a constraint.
@@ -301,10 +305,10 @@ class Lake(StoredTables):
     def replace_files(
         self, spec: TableSpec, files: Sequence[AddedFile], stamp: str | None, staying: Collection[str] = ()
     ) -> None:
-        """Replace the files of a table by files in its folder, except for closed days.
+        """Replace the files of a table by files in its folder. Rows of closed days stay.
 
         Args:
-            staying: files that it has and that stay, by their paths.
+            staying: paths of the table's files to keep.
         """
         self._replace(spec, files, stamp, staying=staying)
 
@@ -317,12 +321,12 @@ class Lake(StoredTables):
         searched: pc.Expression | None = None,
         staying: Collection[str] = (),
     ) -> None:
-        """Replace a table by files, its own rows of closed days, and other rows that stay.
+        """Replace the rows of a table. Rows of closed days, and rows that `stays` selects, are kept.
 
         Args:
-            stays: of its own rows; None: none does.
-            searched: all rows but these stay.
-            staying: files that it has and that stay, by their paths.
+            stays: selects own rows to keep. None keeps none.
+            searched: filter for the rows that may go; files without any are not read.
+            staying: paths of files to keep unread.
         """
         folder, there = self._prepare_table(spec), self.log(spec).files
         if has_closed_days(spec, self.closed):
@@ -352,7 +356,7 @@ class Lake(StoredTables):
             delta_commits.commit_unchanged(folder, stamp, self._fence)
 
     def remove(self, spec: TableSpec, column: str, values: Sequence[str]) -> None:
-        """Remove rows with one of these values in a column. Without such rows nothing is committed."""
+        """Remove the rows with one of these values in a column. Without such rows nothing is committed."""
         part = pc.field(column).isin(list(values))
         if not self.has_rows(spec):
             return
@@ -371,13 +375,12 @@ class Lake(StoredTables):
         self.merge_files(spec, self.write_rows(spec, rows), by, stamp)
 
     def merge_files(self, spec: TableSpec, files: Sequence[AddedFile], by: str | None, stamp: str | None) -> None:
-        """Merge files in the table's folder by key. Equal rows are no change. Without files only the stamp is
-        committed.
+        """Merge files in the table's folder into the table by key. Without files only the tag is committed.
 
         Args:
-            files: with distinct keys.
-            by: timestamp column with statistics; rows older than all new ones are not searched.
-            stamp: as of `replace`.
+            files: files with distinct keys. Rows equal to existing ones are no change.
+            by: timestamp column. Table rows older than all new rows are not searched. None searches all.
+            stamp: tag stored with the commit.
         """
         folder = self._prepare_table(spec)
         require_declared(folder, spec)
@@ -390,9 +393,9 @@ class Lake(StoredTables):
         self._replace(spec, files, stamp, leave_out_keys(keys, by, since), searched)
 
     def gather(self, spec: TableSpec) -> None:
-        """Compact small files of a table if there are many: every reader opens each of them.
+        """Merge small files of a table if there are many, because every reader opens each file.
 
-        Each run adds some. What it costs to gather them does not grow with the table: large files stay.
+        Each run adds some. Large files are not rewritten, so the cost does not grow with the table.
         """
         files = self.files(spec)
         if sum(file.size_bytes < _SMALL_BYTES for file in files) > _SMALL_FILES:

@@ -21,7 +21,7 @@ SEARCHED_MAX = 512 * 1024 * 1024
 
 
 def match_cluster(cluster_id: str | None, where: pc.Expression | None = None) -> pc.Expression | None:
-    """Return the condition of rows of a cluster; None for all clusters."""
+    """Return a row filter for a cluster, combined with `where` by AND. `cluster_id` None selects all clusters."""
     if cluster_id is None:
         return where
     of_it = pc.field("cluster_id") == cluster_id
@@ -32,8 +32,8 @@ def open_reader(lake: Lake, needed: Iterable[Needed] = (), searched: Iterable[Ne
     """Return a DuckDB reader over tables of a lake.
 
     Args:
-        needed: tables with the condition of the rows to read; files without such a row are left out.
-        searched: tables for a search of a few rows; a table that is too large is shown empty.
+        needed: tables, each with the filter of the rows to read. Files without such rows are skipped.
+        searched: same, for tables to search for a few rows. A table that is too large appears empty.
     """
     tables = [*needed]
     too_large: list[Needed] = []
@@ -49,12 +49,12 @@ def open_reader(lake: Lake, needed: Iterable[Needed] = (), searched: Iterable[Ne
 
 
 def is_searchable(lake: Lake, spec: TableSpec) -> bool:
-    """Return whether the driver may search a table for a few rows: it has rows, and at most that many."""
+    """Return True if the driver may search a table: it has rows, and at most `SEARCHED_MAX` bytes."""
     return lake.has_rows(spec) and sum(file.size_bytes for file in lake.files(spec)) <= SEARCHED_MAX
 
 
 def read_version(lake: Lake, spec: TableSpec, version: int) -> pa.Table | None:
-    """Return all rows of a small table as they were at a Delta version; None where its files are no longer there."""
+    """Return all rows of a small table at a Delta version. None if files of that version were deleted."""
     try:
         files = [lake.path(spec) / file.path for file in read_log(lake.path(spec), version).files]
         return read_files(spec, files, spec.column_names)

@@ -17,7 +17,7 @@ Request = tuple[int, int, str, int]
 
 
 class Line(NamedTuple):
-    """A line of a log, or an entry of a file that is none."""
+    """A log line, or an entry of a data file."""
 
     file: str  #: path of the file as it was found
     file_id: str
@@ -29,17 +29,17 @@ class Line(NamedTuple):
 
 
 def match_places(places: Iterable[Place]) -> pc.Expression:
-    """Return the condition of rows that may have one of these locations, for skipping files."""
+    """Return a filter for rows that may have one of these (file id, offset) locations, for skipping files."""
     files, offsets = zip(*places, strict=True)
     return pc.field("file_id").isin(sorted(set(files))) & pc.field("byte_offset").isin(sorted(set(offsets)))
 
 
 def find_rows(reader: LakeReader, table: str, places: Iterable[Place], columns: str = "*") -> list[dict[str, Any]]:
-    """Return rows of a table that point at these places.
+    """Return the rows of a table with one of these (file id, offset) locations.
 
     Args:
-        table: as DuckDB calls it: ``silver_requests``.
-        columns: in SQL, ``file_id`` and ``byte_offset`` among them.
+        table: DuckDB name, for example ``silver_requests``.
+        columns: SQL select list with ``file_id`` and ``byte_offset``.
     """
     wanted = set(places)
     if not wanted:
@@ -59,16 +59,16 @@ def find_rows(reader: LakeReader, table: str, places: Iterable[Place], columns: 
 
 
 def find_texts(reader: LakeReader, places: Iterable[Place]) -> dict[Place, str]:
-    """Return messages of lines, where the lake has them."""
+    """Return the messages of log lines by (file id, offset). Lines that the lake does not have are missing."""
     rows = find_rows(reader, "bronze_log_lines", places, "file_id, byte_offset, message")
     return {(row["file_id"], row["byte_offset"]): row["message"] for row in rows if row["message"] is not None}
 
 
 def find_lines(reader: LakeReader, places: Iterable[Place], chars_max: int) -> dict[Place, Line]:
-    """Return lines of logs, where the lake has them.
+    """Return log lines by (file id, offset). Lines that the lake does not have are missing.
 
     Args:
-        chars_max: characters of a text; the place in the file leads to the rest.
+        chars_max: longer texts are truncated to this length.
     """
     columns = f"file_id, byte_offset, line_no, time, broker_id, left(coalesce(message, ''), {chars_max}) AS text"
     rows = find_rows(reader, "bronze_log_lines", places, columns)
@@ -81,9 +81,9 @@ def find_lines(reader: LakeReader, places: Iterable[Place], chars_max: int) -> d
 
 
 def find_request_lines(reader: LakeReader, requests: Iterable[Request]) -> dict[Request, dict[str, Any]]:
-    """Return `file_id`, `byte_offset` and `line_no` of the lines of produces and of coordinators' requests.
+    """Return `file_id`, `byte_offset` and `line_no` of the request log line of each request.
 
-    Of the same line in two files the least location is returned.
+    For a line in two files, the lowest location is returned.
     """
     asked = list(dict.fromkeys(requests))
     if not asked:
@@ -105,10 +105,10 @@ _REQUEST_LINES = f"""
 
 
 def find_paths(reader: LakeReader, register: str, file_ids: Iterable[str]) -> dict[str, str]:
-    """Return paths of files that are in a register.
+    """Return paths by file id.
 
     Args:
-        register: ``bronze_log_files`` or ``bronze_data_files``.
+        register: table to search: ``bronze_log_files`` or ``bronze_data_files``.
     """
     rows = reader.rows(
         f"SELECT file_id, path FROM {register} WHERE file_id IN (SELECT unnest($ids))", ids=sorted(file_ids)

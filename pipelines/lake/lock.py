@@ -47,9 +47,8 @@ def hold_lock(lake: Path, verb: str, wait_s: float, tell: Callable[[str], None])
     """Hold the writer's lock of a lake within the block.
 
     Args:
-        lake: the lake's folder.
-        verb: command of this run, shown to runs that wait for it.
-        wait_s: longest wait for another writer; 0 fails at once.
+        verb: command of this run, shown to waiting runs.
+        wait_s: longest wait for another writer. 0 fails immediately.
         tell: receives one message: the holder that this run waits for, or that this file system has no locks.
 
     Raises:
@@ -74,7 +73,7 @@ def hold_lock(lake: Path, verb: str, wait_s: float, tell: Callable[[str], None])
 
 
 def read_holder(lake: Path) -> str:
-    """Return the holder of a lake's lock in words; called only while somebody holds it."""
+    """Return the lock's holder: command, process, host and start. Call it only while the lock is held."""
     for _ in range(_ASKED_MAX):
         try:
             with _open_file(lake, LOCK_NAME, os.O_RDONLY) as file:
@@ -87,10 +86,10 @@ def read_holder(lake: Path) -> str:
 
 @contextmanager
 def _open_file(lake: Path, name: str, flags: int) -> Iterator[int]:
-    """Yield a file of the lake's folder that is plainly a lock.
+    """Yield the file descriptor of a lock file in the lake's folder.
 
     Raises:
-        InputError: it cannot be opened, or is something else.
+        InputError: the file cannot be opened, or is not a lock file.
     """
     remedy = "make it writable and make room, or choose another folder with --lake"
     try:
@@ -109,7 +108,7 @@ def _open_file(lake: Path, name: str, flags: int) -> Iterator[int]:
 
 
 def _is_lock(content: bytes) -> bool:
-    """Return whether a file is a lock: it names a holder, or it is empty, as an ended or killed run leaves it."""
+    """Return True if a file's content is a lock's: a holder in JSON, or empty as an ended or killed run leaves it."""
     try:
         return not content.strip() or isinstance(json.loads(content), dict)
     except ValueError:
@@ -118,7 +117,7 @@ def _is_lock(content: bytes) -> bool:
 
 
 def _wait(file: int, lake: Path, wait_s: float, tell: Callable[[str], None]) -> bool:
-    """Take the lock, waiting for it where needed; False where there are none."""
+    """Take the lock, waiting up to `wait_s`. Return False if the file system has no locks."""
     deadline = time.monotonic() + wait_s
     announced = False
     while True:

@@ -32,12 +32,12 @@ _SHOWN_CHARS = 80
 def read_files(
     spec: TableSpec, files: Iterable[Place], columns: Sequence[str], where: pc.Expression | None = None
 ) -> pa.Table:
-    """Return columns of all rows, or of those that a condition names, in the declared types; what a file lacks is null.
+    """Return columns of the rows that match `where`, in the declared types. Missing columns are null.
 
     Args:
-        files: of the table.
-        columns: some of the table's.
-        where: over any of the table's columns.
+        files: files of the table.
+        columns: columns to return.
+        where: filter over any of the table's columns. None selects all rows.
     """
     schema, files = select_schema(spec, columns), list(files)
     if not files:
@@ -47,7 +47,7 @@ def read_files(
 
 
 def scan_files(files: Iterable[Place]) -> Any:
-    """Return a dataset over the files of a table in a store; a column that a file lacks is null."""
+    """Return an Arrow dataset over files of a table in a store. Missing columns are null."""
     import pyarrow.dataset as ds
 
     fragments, schemas = [], []
@@ -67,7 +67,7 @@ class Stored(NamedTuple):
 
 
 class ParquetPiece(NamedTuple):
-    """Some row groups of a Parquet file; all if None."""
+    """Some row groups of a Parquet file. `row_groups` None means all."""
 
     place: Place
     size_bytes: int
@@ -75,7 +75,7 @@ class ParquetPiece(NamedTuple):
 
 
 def split_file(file: Stored) -> list[ParquetPiece]:
-    """Return pieces of a file that a task each can read; a small file, which is not looked into, is one."""
+    """Return pieces of a file, each for one task. A small file is one piece and is not opened."""
     place, size_bytes = file
     if size_bytes <= PIECE_BYTES:
         return [ParquetPiece(place, size_bytes)]
@@ -87,7 +87,7 @@ def split_file(file: Stored) -> list[ParquetPiece]:
 
 
 def count_rows(place: Place) -> int:
-    """Return how many rows a file has."""
+    """Return the number of rows in a file."""
     import pyarrow.parquet as pq
 
     with translate_read_errors(place):
@@ -95,10 +95,10 @@ def count_rows(place: Place) -> int:
 
 
 def has_values(file: Place, column: str) -> bool:
-    """Return True if a column, named in any case, has a value that is not null.
+    """Return True if a column, whatever its case, has a value that is not null.
 
     Raises:
-        InputError: as `readable`.
+        InputError: the file is missing or damaged.
     """
     import pyarrow.parquet as pq
 
@@ -111,10 +111,10 @@ def has_values(file: Place, column: str) -> bool:
 
 
 def require_whole(file: Place) -> None:
-    """Read a file to its end.
+    """Read a file to its end, to detect damage.
 
     Raises:
-        InputError: as `readable`.
+        InputError: the file is missing or damaged.
     """
     with translate_read_errors(file):
         for batch in _open_fragment(file).to_batches(batch_size=BATCH_ROWS, use_threads=False, batch_readahead=1):
@@ -128,7 +128,7 @@ def _cut(place: Place, size_bytes: int, groups: Sequence[int]) -> list[ParquetPi
 
 
 def plan_pieces(spec: TableSpec, files: Sequence[Stored], where: pc.Expression | None) -> list[ParquetPiece]:
-    """Return pieces of files that a task each can read; of large ones, what may have rows of a condition."""
+    """Return pieces of files, each for one task. Large files are limited to row groups that may match `where`."""
     large = [file for file in files if file.size_bytes > _LOOKED_INTO_BYTES]
     if where is None or len(large) > _LOOKED_INTO_MAX:
         return [piece for file in files for piece in split_file(file)]
@@ -137,7 +137,7 @@ def plan_pieces(spec: TableSpec, files: Sequence[Stored], where: pc.Expression |
 
 
 def select_pieces(spec: TableSpec, file: Stored, where: pc.Expression) -> list[ParquetPiece]:
-    """Return pieces of the row groups of a file that may have rows of a condition, by their statistics."""
+    """Return pieces of the row groups that may match `where`, by their statistics."""
     place, size_bytes = file
     fragment = _open_fragment(place)
     with translate_read_errors(place):
@@ -151,10 +151,10 @@ def select_pieces(spec: TableSpec, file: Stored, where: pc.Expression) -> list[P
 def read_pieces(
     spec: TableSpec, piece: ParquetPiece, columns: Sequence[str], where: pc.Expression | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield columns of the rows of a piece, by the batch, in the declared types; what a file does not have is null.
+    """Yield the matching rows of a piece in batches, in the declared types. Missing columns are null.
 
     Args:
-        where: rows that are given; row groups are skipped by their statistics.
+        where: filter for rows; row groups are skipped by their statistics.
     """
     fragment, schema = _open_fragment(piece.place, piece.row_groups), select_schema(spec, columns)
     with translate_read_errors(piece.place):
@@ -181,7 +181,7 @@ def read_pieces(
 
 @contextmanager
 def translate_read_errors(file: Place) -> Iterator[None]:
-    """Raise an InputError with a data file's path where Arrow finds it missing, cut, or of another schema.
+    """Convert Arrow's errors about a missing, truncated or unexpected data file.
 
     Raises:
         InputError: names the file.
@@ -209,9 +209,9 @@ def _open_fragment(place: Place, row_groups: Sequence[int] | None = None) -> Any
 
 
 def _read_schema(spec: TableSpec, there: pa.Schema) -> pa.Schema:
-    """Return columns of a table as a file has them.
+    """Return the schema for reading a file: declared types for missing columns, so that a filter sees null.
 
-    What it lacks is null, also to a filter; and its instants may be of a type without a time zone (INT96).
+    Timestamps may be of a type without a time zone (INT96).
     """
     declared = select_schema(spec, spec.column_names)
     return pa.schema([there.field(name) if _is_plain(there, name) else declared.field(name) for name in declared.names])
@@ -222,5 +222,5 @@ def _is_plain(schema: pa.Schema, name: str) -> bool:
 
 
 def select_schema(spec: TableSpec, columns: Sequence[str]) -> pa.Schema:
-    """Return the declared types of some columns; what was read may hold nulls whatever the declaration."""
+    """Return the declared types of some columns, all nullable."""
     return pa.schema([spec.arrow_schema.field(name).with_nullable(True) for name in columns])

@@ -24,10 +24,10 @@ _OLDEST: Final = (0, 6)
 
 
 def require_known_version(root: Place) -> None:
-    """Refuse a lake that a newer version wrote, or one whose tables this version cannot bring up.
+    """Raise an error for a lake that a newer version wrote, or that is too old to upgrade.
 
     Raises:
-        InputError: it was written by such a version, or the file does not say.
+        InputError: names the version.
     """
     wrote, runs = _read_notes(root).get("version", ""), code_version()
     if () < _parse_version(wrote) < _OLDEST:
@@ -38,20 +38,20 @@ def require_known_version(root: Place) -> None:
 
 
 def is_noted(root: Place) -> bool:
-    """Return whether the lake says which version wrote it."""
+    """Return True if the lake has a marker file with the version that wrote it."""
     return bool(_read_notes(root))
 
 
 def read_declarations_hash(root: Place) -> str | None:
-    """Return the hash of the tables' declarations by the version that last wrote the lake; None where it left none."""
+    """Return the hash of the table declarations of the version that last wrote the lake. None if unknown."""
     return _read_notes(root).get("tables")
 
 
 def note_program(root: Place, declarations: str) -> None:
-    """Have the lake say that this version wrote it.
+    """Write the marker file with this version.
 
     Args:
-        declarations: hash of the tables' declarations.
+        declarations: hash of the table declarations.
     """
     now, folder = {"version": code_version(), "tables": declarations}, root / _PLACE[0]
     if _read_notes(root) != now:
@@ -73,5 +73,5 @@ def _read_notes(root: Place) -> dict[str, str]:
 
 
 def _parse_version(version: str) -> tuple[int, ...]:
-    """Return a version as comparable numbers; empty where it is not known."""
+    """Return a version as a tuple of numbers. Empty if it is not a release version."""
     return tuple(map(int, version.split("."))) if _VERSION.fullmatch(version) else ()

@@ -45,7 +45,7 @@ _WILDCARD: Final = re.compile(r"[*?\[]")
 
 
 def _format_error(error: duckdb.Error) -> str:
-    """Return DuckDB's message with its candidates, in one line, without the statement."""
+    """Return DuckDB's message with suggested names as one line, without the statement."""
     lines = [line.strip() for line in str(error).splitlines()]
     # DuckDB also suggests tables of its own catalog.
     named = [line for line in lines[1:] if line.startswith(("Candidate", "Did you mean")) and '"pg_' not in line]
@@ -53,15 +53,15 @@ def _format_error(error: duckdb.Error) -> str:
 
 
 class LakeReader:
-    """Answers statements of DuckDB over the tables of a lake, each called ``<layer>_<name>``.
+    """Runs DuckDB statements over the tables of a lake, each named ``<layer>_<name>``.
 
     Args:
         root: folder of the lake.
-        tables: folder of every table by full name.
-        versions: of the tables, by full name; None: their latest.
+        tables: folder of each table by full name.
+        versions: Delta versions by full name. None reads the latest.
 
     Attributes:
-        connection: DuckDB's, where the tables that were asked for are views.
+        connection: DuckDB connection. Requested tables are views in it.
     """
 
     def __init__(self, root: Place, tables: Mapping[str, Place], versions: Mapping[str, int] | None = None) -> None:
@@ -79,7 +79,7 @@ class LakeReader:
         self._files: list[str] = []
 
     def rows(self, statement: str, **parameters: object) -> Rows:
-        """Return rows of a query; times are microseconds since the epoch, ``$name`` means a parameter.
+        """Return the rows of a query. Times are us since the epoch. `parameters` replace ``$name`` in the statement.
 
         Raises:
             InputError: the lake has no such table, or it cannot be read.
@@ -90,13 +90,13 @@ class LakeReader:
             return dicts(self.connection.sql(statement, params=parameters or None).to_arrow_table())
 
     def query(self, statement: str) -> pa.Table:
-        """Return rows of a user's query over tables and views (`schemas.views`), in its order.
+        """Return the rows of a user's query over tables and views (`schemas.views`), in its order.
 
-        The statement is put where DuckDB's grammar allows nothing but a query. It reaches the lake's tables only: no
-        other file, no network, no extension. The reader takes one such query, since DuckDB keeps its settings locked.
+        The statement is inserted where DuckDB's grammar only allows a query. It can read the lake's tables, but no
+        other file, network or extension. A reader runs one such query, because DuckDB's settings then stay locked.
 
         Raises:
-            InputError: the statement is not a query, or cannot be answered; or as for `rows`.
+            InputError: the statement is not a query, or fails; or as for `rows`.
         """
         words = {word.lower() for word in _WORD.findall(statement)}
         tables = [(layer, name) for layer, name in _TABLE.findall(statement.lower()) if self.has(f"{layer}.{name}")]
@@ -117,18 +117,18 @@ class LakeReader:
             raise InputError("SQL", _format_error(error), _REMEDY) from None
 
     def _lock(self) -> None:
-        """Allow DuckDB the files of the views, and nothing else, for as long as the connection is open."""
+        """Limit DuckDB to the files of the views until the connection is closed."""
         self.connection.execute("SET allowed_paths = ?", [self._files])
         self.connection.execute("SET enable_external_access = false; SET lock_configuration = true")
 
     def list_view_columns(self, view: ViewSpec) -> list[tuple[str, str]]:
-        """Return names and types of a view's columns."""
+        """Return (name, type) of a view's columns."""
         self.make_view(view)
         rows = self.connection.view(view.name)
         return list(zip(rows.columns, map(str, rows.types), strict=True))
 
     def make_view(self, view: ViewSpec) -> None:
-        """Make a view of `schemas.views` under its name.
+        """Create a view of `schemas.views` under its name.
 
         Raises:
             InputError: as for `rows`.
@@ -143,7 +143,7 @@ class LakeReader:
         self._views.add(view.name)
 
     def has(self, full_name: str) -> bool:
-        """Return whether the lake has a table; one of an older version may lack some."""
+        """Return True if the lake has a table. Lakes of older versions may lack some."""
         return full_name in self._tables
 
     def _make_view(self, full_name: str) -> None:
@@ -159,7 +159,7 @@ class LakeReader:
         self._show(full_name, log, [path / file.path for file in log.files])
 
     def show(self, full_name: str, rows: Sequence[Place] | pa.Table) -> None:
-        """Have a table consist of some of its files, or of rows.
+        """Define a table as some of its files, or as the given rows.
 
         Raises:
             InputError: as for `rows`.
@@ -189,7 +189,7 @@ class LakeReader:
         self._views.add(full_name)
 
     def _open_files(self, name: str, files: Sequence[Place]) -> duckdb.DuckDBPyRelation:
-        """Return the rows of files, which are read as a statement needs them."""
+        """Return the rows of files as a lazy relation."""
         paths = [str(file) for file in files]
         if isinstance(files[0], Uri) or any(_WILDCARD.search(path) for path in paths):
             # DuckDB fetches its readers of stores as extensions, and expands wildcards in the name of a file.
@@ -199,7 +199,7 @@ class LakeReader:
 
     @contextmanager
     def _name_damaged_file(self) -> Iterator[None]:
-        """Raise an InputError with the path of a damaged file where DuckDB fails because of one."""
+        """Raise an InputError with the path of the damaged file if DuckDB fails because of one."""
         try:
             yield
         except duckdb.Error:
@@ -213,7 +213,7 @@ class LakeReader:
 
 
 def _is_alike(found: Any, expected: Any) -> bool:
-    """Return True if a type may hold the values of another: fields may be missing, and time zones of instants."""
+    """Return True if a found type can hold the expected values. Fields and time zones may be missing."""
     kinds = {found.id, expected.id}
     if found.id == _ONLY_NULLS or kinds <= {"timestamp", "timestamp with time zone"}:
         return True

@@ -30,7 +30,7 @@ RowsOf = Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]]
 
 
 class Reading(NamedTuple):
-    """What becomes of the rows of one table."""
+    """A scan of one table, with a function that converts its rows in the tasks."""
 
     spec: TableSpec
     columns: tuple[str, ...]  #: those that are read
@@ -42,7 +42,7 @@ class Reading(NamedTuple):
 
 
 class ReadingPart(NamedTuple):
-    """Readings whose rows have one shape."""
+    """Table scans whose results have the same columns."""
 
     readings: Sequence[Reading]
     shape: StructType  #: columns of the rows
@@ -52,21 +52,21 @@ class ReadingPart(NamedTuple):
 def read_in_tasks(
     lake: Lake, readings: Sequence[Reading], shape: StructType, then: tuple[Work, StructType] | None = None
 ) -> DataFrame | None:
-    """Return rows of all readings; None where no table has rows.
+    """Return the converted rows of all scans. None if no table has rows.
 
     Args:
-        shape: columns of the rows.
-        then: what a task makes of all its rows, and the columns of that.
+        shape: columns of the converted rows.
+        then: function that each task applies to all its rows, and the resulting columns. None to return the rows.
     """
     work, columns = then or (None, shape)
     return run_parts(lake, [ReadingPart(readings, shape, work)], columns)
 
 
 def run_parts(lake: Lake, parts: Sequence[ReadingPart], columns: StructType) -> DataFrame | None:
-    """Return results of tasks over all parts, in one query; None where no table has rows.
+    """Return the results of tasks over all parts, in one query. None if no table has rows.
 
     Args:
-        columns: of what they make.
+        columns: columns of the results.
     """
     there = [
         (number, reading)
@@ -107,7 +107,7 @@ def run_parts(lake: Lake, parts: Sequence[ReadingPart], columns: StructType) -> 
 
 
 def write_in_tasks(lake: Lake, spec: TableSpec, readings: Sequence[Reading]) -> list[AddedFile]:
-    """Write rows of all readings as files of a table; no version of it has them yet.
+    """Write the converted rows of all scans as files of a table, without committing them.
 
     Raises:
         LakeError: a row breaks a constraint.
@@ -119,7 +119,7 @@ def write_in_tasks(lake: Lake, spec: TableSpec, readings: Sequence[Reading]) -> 
 
 
 def read_few_rows(lake: Lake, reading: Reading, shape: StructType) -> pa.Table:
-    """Return rows that the driver can hold. It reads a small table itself, in less time than tasks need to start."""
+    """Return the rows of a scan that fit on the driver. Small tables are read without Spark tasks."""
     (reading,) = use_digests(lake, [reading], shape)
     pieces = plan_pieces(reading.spec, _list_files(lake, reading), reading.where)
     if sum(piece.size_bytes for piece in pieces) > PIECE_BYTES:
@@ -136,12 +136,12 @@ def _list_files(lake: Lake, reading: Reading) -> Sequence[Stored]:
 
 
 def keep_rows(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield the rows unchanged, for `Reading`."""
+    """Yield the rows unchanged: a `rows_of` for `Reading`."""
     yield rows
 
 
 def map_batches(make: Callable[..., pa.RecordBatch], *arguments: Any) -> RowsOf:
-    """Return a function for `Reading` that calls `make` once per batch."""
+    """Return a `rows_of` for `Reading` that calls `make` once per batch."""
 
     def map_rows(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield make(rows, *arguments)

@@ -24,23 +24,23 @@ from highwater.schemas.table import TableSpec
 
 
 class Wanted(NamedTuple):
-    """Which rows of a table are wanted."""
+    """A selection of rows: the columns that it needs, and a function from a batch to a mask."""
 
     columns: tuple[str, ...]  #: what is looked at
     of: Callable[[pa.RecordBatch], pa.Array]  #: booleans, for a batch with these columns at least
 
     def invert(self) -> Wanted:
-        """Return the rows that are not wanted."""
+        """Return the complement of this selection."""
         return Wanted(self.columns, lambda rows: pc.invert(self.of(rows)))
 
     def beside(self, other: Wanted) -> Wanted:
-        """Return rows that one or the other wants."""
+        """Return the union of both selections."""
         columns = tuple(dict.fromkeys((*self.columns, *other.columns)))
         return Wanted(columns, lambda rows: pc.or_(self.of(rows), other.of(rows)))
 
 
 class RowPart(NamedTuple):
-    """The wanted rows of some files."""
+    """The selected rows of some files."""
 
     whole: tuple[str, ...]  #: files that have no other rows, by their paths in the table's folder
     mixed: tuple[str, ...]  #: files that have others, too
@@ -52,11 +52,11 @@ class RowPart(NamedTuple):
 def split_rows(
     folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted, searched: pc.Expression | None = None
 ) -> RowPart:
-    """Return the wanted rows of files of a table. Only files with wanted and unwanted rows are written again.
+    """Split the files of a table by a selection. Files with selected and other rows are rewritten without the others.
 
     Args:
-        paths: of the files, in the table's folder.
-        searched: all rows but these are wanted, so what cannot have any of them is not read.
+        paths: files, relative to the table's folder.
+        searched: filter for rows that may be unselected. Files without any are not read.
     """
     whole, mixed, written, left_out = [], [], [], 0
     for path in paths:
@@ -74,7 +74,7 @@ def split_rows(
 
 
 def count_wanted(folder: Place, spec: TableSpec, paths: Sequence[str], wanted: Wanted) -> int:
-    """Return how many rows of files are wanted, without writing."""
+    """Return the number of selected rows in files."""
     batches = (batch for path in paths for batch in read_pieces(spec, ParquetPiece(folder / path, 0), wanted.columns))
     return sum(pc.sum(wanted.of(batch)).as_py() or 0 for batch in batches)
 
@@ -90,12 +90,12 @@ def _write_wanted(folder: Place, spec: TableSpec, path: str, wanted: Wanted) -> 
 
 
 def has_closed_days(spec: TableSpec, instants: ClusterInstants) -> bool:
-    """Return whether a table has rows of closed days, which no run changes."""
+    """Return True if a table may have rows of closed days, which no run changes."""
     return spec.layer == "gold" and bool(spec.dated_by and instants.latest_us)
 
 
 def select_old(spec: TableSpec, instants: ClusterInstants) -> Wanted:
-    """Return rows that are older than the instant of their cluster."""
+    """Return a selection of rows older than the time of their cluster."""
 
     def mask_old(rows: pa.RecordBatch) -> pa.Array:
         date = pc.max_element_wise(*(rows.column(name).cast(pa.int64()) for name in spec.dated_by))
@@ -106,10 +106,10 @@ def select_old(spec: TableSpec, instants: ClusterInstants) -> Wanted:
 
 
 def leave_out_part(part: pc.Expression, columns: Sequence[str]) -> Wanted:
-    """Return rows that do not satisfy a condition.
+    """Return a selection of rows that do not match a filter.
 
     Args:
-        columns: those that the condition names, and maybe others.
+        columns: columns that the filter uses, and possibly others.
     """
 
     def mask_kept(rows: pa.RecordBatch) -> pa.Array:
@@ -120,10 +120,10 @@ def leave_out_part(part: pc.Expression, columns: Sequence[str]) -> Wanted:
 
 
 def leave_out_keys(keys: pa.Table, by: str | None = None, since: datetime | None = None) -> Wanted:
-    """Return rows of a table whose keys are not among some; DuckDB finds them in the driver's process, without a query.
+    """Return a selection of rows whose keys are not in `keys`, matched by DuckDB on the driver.
 
     Args:
-        by: column of an instant; rows of before `since` stay whatever their keys.
+        by: timestamp column. Rows before `since` are selected whatever their keys. None checks all rows.
     """
     same = [f'old."{key}" IS NOT DISTINCT FROM new."{key}"' for key in keys.column_names]
     begun = [] if by is None else [f"old.\"{by}\" >= TIMESTAMPTZ '{since:%Y-%m-%d %H:%M:%S.%f}+00'"]

@@ -19,13 +19,11 @@ _CUT: Final = timedelta(milliseconds=1)
 
 
 def select_files(schema: pa.Schema, files: Sequence[LiveFile], where: pc.Expression | None) -> list[LiveFile]:
-    """Return the files that may contain a matching row.
-
-    Arrow decides it: what holds of all rows of a file is given to it as what a partition says.
+    """Return the files that may contain a matching row, by their statistics. Arrow evaluates the filter.
 
     Args:
         schema: the table's columns.
-        where: over them; None names all rows.
+        where: filter. None matches all rows.
     """
     if where is None or not files:
         return list(files)

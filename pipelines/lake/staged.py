@@ -26,7 +26,7 @@ from highwater.schemas.table import TableSpec
 
 
 class Staged:
-    """Files of several tables of distinct names."""
+    """Files of several tables that tasks wrote and nothing has committed."""
 
     def __init__(self, lake: Lake, specs: Iterable[TableSpec], files: Sequence[AddedFile]) -> None:
         self._lake = lake
@@ -41,7 +41,7 @@ class Staged:
         """Return a lower bound of a timestamp column, from file statistics. None if all values are null.
 
         Args:
-            tables: all that have rows if not given.
+            tables: tables to consider. All if none are given.
         """
         return find_least([file for file in self._files if not tables or file.table in tables], column)
 
@@ -51,30 +51,30 @@ class Staged:
         return read_files(spec, [self._lake.path(spec) / file.path for file in self.files(table)], columns)
 
     def read_few_rows(self, table: str, *columns: str) -> list[dict[str, Any]]:
-        """Return rows of a small table as dicts; with all columns if none are given."""
+        """Return rows of a small table as dicts. All columns if none are given."""
         rows: list[dict[str, Any]] = self.table(table, *(columns or self._specs[table].column_names)).to_pylist()
         return rows
 
     def reading(self, table: str, rows_of: RowsOf) -> Reading:
-        """Return a scan of a staged table, mapped by `rows_of`."""
+        """Return a scan of the files of a table, mapped by `rows_of`."""
         spec = self._specs[table]
         files = tuple(Stored(self._lake.path(spec) / file.path, file.size_bytes) for file in self.files(table))
         return Reading(spec, spec.column_names, rows_of, files=files)
 
 
 class Staging:
-    """A folder of a lake whose files are gone after the run."""
+    """A temporary folder of a lake, deleted at the end of the run."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
         self.layer = f"{STAGING}/{uuid4()}"
 
     def tables(self, shapes: Mapping[str, StructType], *bounded_by: str) -> list[TableSpec]:
-        """Return tables in the folder.
+        """Return specs of temporary tables in the folder.
 
         Args:
             shapes: columns by table.
-            bounded_by: columns with file statistics, where a table has them.
+            bounded_by: columns that get file statistics, if a table has them.
         """
         return [
             TableSpec(self.layer, name, "", tuple(columns), (), bounded_by=tuple(set(bounded_by) & set(columns.names)))
@@ -82,16 +82,16 @@ class Staging:
         ]
 
     def written(self, blobs: Blobs | None, specs: Sequence[TableSpec]) -> Staged:
-        """Write the rows in blobs (`pipelines.base.blobs`) as files, in one query; none for None.
+        """Write serialized rows (`pipelines.base.blobs`) as files, in one query. No files if `blobs` is None.
 
         Args:
-            specs: of `tables`; or tables of the lake, for a later commit.
+            specs: temporary tables from `tables`, or tables of the lake for a later commit.
         """
         return Staged(self._lake, specs, [] if blobs is None else self._lake.write_blobs(blobs, specs))
 
 
 class Beside(NamedTuple):
-    """A fold that goes with others in one query."""
+    """A keyed stage that runs in the same query as others, and the commit of its tables."""
 
     fold: Fold
     tables: Sequence[TableSpec]  #: of the lake, that it gives rows of
@@ -100,7 +100,7 @@ class Beside(NamedTuple):
 
 @contextmanager
 def staging(lake: Lake) -> Iterator[Staging]:
-    """Yield a folder for the rows of a run. Its files are removed when the block ends."""
+    """Yield a folder for temporary tables. Its files are removed when the block ends."""
     folder = Staging(lake)
     try:
         yield folder
@@ -110,5 +110,5 @@ def staging(lake: Lake) -> Iterator[Staging]:
 
 
 def remove_staging(root: Place) -> None:
-    """Remove files of killed runs from a lake's folder."""
+    """Remove temporary files of killed runs from a lake's folder."""
     store_of(root).remove_tree(root / STAGING)

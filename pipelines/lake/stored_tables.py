@@ -23,7 +23,7 @@ from highwater.schemas.table import TableSpec
 
 
 class StoredTables:
-    """Delta tables below one folder, to be looked at.
+    """Read access to the Delta tables below one folder, without Spark.
 
     Args:
         root: the lake's folder.
@@ -35,7 +35,7 @@ class StoredTables:
 
     @cached_property
     def closed(self) -> ClusterInstants:
-        """Return the instants before which days are closed (`pipelines.upkeep.expiry`)."""
+        """Return by cluster the time before which no run changes rows (`pipelines.upkeep.expiry`)."""
         rows = self.rows(EXPIRIES, "cluster_id", "closed_time")
         instants = rows["closed_time"].cast(pa.int64()).to_pylist()
         return find_latest(zip(rows["cluster_id"].to_pylist(), instants, strict=True))
@@ -80,7 +80,7 @@ class StoredTables:
         return read_files(spec, [file.place for file in self.files(spec, where)], columns, where)
 
     def dicts(self, spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> list[dict[str, Any]]:
-        """Return rows of a small table as dicts; instants in microseconds."""
+        """Return rows of a small table as dicts. Times are us since the epoch."""
         return list(dicts(self.rows(spec, *dict.fromkeys(columns), where=where)))
 
     def batches(
@@ -90,27 +90,28 @@ class StoredTables:
         where: pc.Expression | None = None,
         files: Sequence[Stored] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield rows of a table of any size, some at a time.
+        """Yield rows of a table of any size in batches.
 
         Args:
-            files: read these only. None to read all that may have such rows.
+            files: files to read. None reads all that may have matching rows.
         """
         for piece in chain.from_iterable(map(split_file, self.files(spec, where) if files is None else files)):
             yield from read_pieces(spec, piece, columns, where)
 
     def stamp(self, spec: TableSpec) -> str | None:
-        """Return the latest stamp of a commit (maintenance has none); None if there is none, or no table."""
+        """Return the newest commit tag. None without one, or without the table. Maintenance commits have none."""
         return next((stamp for _, stamp in self.stamps(spec)), None)
 
     def stamps(self, spec: TableSpec) -> Iterator[tuple[int, str]]:
-        """Return stamps with their Delta versions, newest first."""
+        """Yield (Delta version, commit tag), newest first."""
         return read_stamps(self.path(spec))
 
     def find_unsettled_files(self, spec: TableSpec, settled: Callable[[str], bool]) -> tuple[Stored, ...] | None:
-        """Return files added since the newest commit of a settled batch; None if the log does not show it.
+        """Return the files added since the newest commit that the caller has processed. None if the log does not show
+        it.
 
         Args:
-            settled: whether a batch, and so all before it, is done with.
+            settled: returns True for the tag of a commit that is processed, and with it all earlier ones.
         """
         added = find_unsettled_files(self.path(spec), settled)
         return None if added is None else tuple(Stored(self.path(spec) / name, size) for name, size in added)

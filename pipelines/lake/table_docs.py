@@ -81,7 +81,7 @@ def _describe_table(table: TableSpec) -> Iterator[str]:
 
 
 def _describe_column(column: StructField, parent: str) -> Iterator[str]:
-    """Yield a column, then the fields of its elements."""
+    """Yield the Markdown row of a column, then the rows of its struct fields."""
     comment = _escape_cell(column.metadata.get("comment", ""))
     null = "yes" if column.nullable else "no"
     yield f"| {parent}{column.name} | {_shorten_type(column.dataType)} | {null} | {comment} |"
@@ -93,7 +93,7 @@ def _describe_column(column: StructField, parent: str) -> Iterator[str]:
 
 
 def _shorten_type(data_type: DataType) -> str:
-    """Return a type; fields of a struct have their own rows."""
+    """Return a type for the table. Fields of a struct have their own rows."""
     if isinstance(data_type, ArrayType):
         return f"array of {_shorten_type(data_type.elementType)}"
     return "struct" if isinstance(data_type, StructType) else data_type.simpleString()

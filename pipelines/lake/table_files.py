@@ -66,7 +66,7 @@ class AddedFile(NamedTuple):
     stats: str
 
     def action(self) -> dict[str, Any]:
-        """Return the action of Delta's log that adds the file."""
+        """Return the "add" entry for Delta's log."""
         return {
             "add": {
                 "path": self.path,
@@ -93,13 +93,13 @@ def build_table(spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
 
 
 class TableWriter:
-    """One Parquet file of a table, written by the row group.
+    """Writes one Parquet file of a table, in row groups.
 
     Args:
-        folder: the table's, made if it is not there.
+        folder: the table's folder, created if missing.
 
     Raises:
-        ConstraintBroken: a row breaks a constraint; the file is of no version then.
+        ConstraintBroken: a row breaks a constraint. The file is then not committed.
     """
 
     def __init__(self, folder: Place, spec: TableSpec) -> None:
@@ -122,7 +122,7 @@ class TableWriter:
             self._flush()
 
     def close(self) -> AddedFile:
-        """End the file."""
+        """Finish the file and return it with its statistics."""
         self._flush()
         self._writer.close()
         if not isinstance(self._sink, str):
@@ -161,7 +161,7 @@ class TableWriter:
 
 
 class _Bounds:
-    """Return the least and greatest value of a column, and the number of nulls."""
+    """Minimum, maximum and null count of a column, for file statistics."""
 
     def __init__(self) -> None:
         self.minimum: Any = None
@@ -182,7 +182,7 @@ class _Bounds:
         return _truncate_instant(self.minimum)
 
     def highest(self) -> Any:
-        """Return the upper bound for statistics: not below any value. A cut text is raised above its prefix."""
+        """Return the upper bound for statistics: not below any value. A truncated text is raised above its prefix."""
         if isinstance(self.maximum, str):
             cut = self.maximum[:_STATS_CHARS]
             return cut if cut == self.maximum else cut + "\U0010ffff"
@@ -190,7 +190,7 @@ class _Bounds:
 
 
 def _truncate_instant(value: Any) -> Any:
-    """Return an instant for Delta's statistics, cut to milliseconds, as its readers expect."""
+    """Return a timestamp as text truncated to milliseconds, as Delta's statistics require. Other values unchanged."""
     if not isinstance(value, datetime):
         return value
     return (_EPOCH + (value - _EPOCH) // _MILLISECOND * _MILLISECOND).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
@@ -235,12 +235,13 @@ def _make_comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def make_files_writer(
     root: Place, specs: Mapping[str, TableSpec], blobs: Callable[[Batches], Batches] | None = None
 ) -> Callable[[Batches], Batches]:
-    """Return a function for ``mapInArrow`` that writes rows of blobs and gives files (`ADDED_SCHEMA`).
+    """Return a ``mapInArrow`` function that writes serialized rows of several tables and returns files
+    (`ADDED_SCHEMA`).
 
     Args:
         root: the lake's folder, as tasks see it.
-        specs: the tables that are written, by name; blobs of others are left out.
-        blobs: what is made of the blobs before their rows are written.
+        specs: tables to write, by name. Rows of other tables are dropped.
+        blobs: applied to the serialized rows first. None to write them unchanged.
     """
 
     def write(batches: Batches) -> Batches:
@@ -264,11 +265,10 @@ def make_files_writer(
 
 
 def make_rows_writer(root: Place, spec: TableSpec, rows: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
-    """Return a function for ``mapInArrow`` that writes the rows of another one and gives their file.
+    """Return a ``mapInArrow`` function that writes the output rows of `rows` to one table and returns the file.
 
     Args:
         root: the lake's folder, as tasks see it.
-        rows: gives rows of one table.
     """
 
     def write(batches: Batches) -> Batches:
@@ -283,7 +283,7 @@ def make_rows_writer(root: Place, spec: TableSpec, rows: Callable[[Batches], Bat
 
 
 def make_cast(spec: TableSpec) -> Callable[[Batches], Batches]:
-    """Return a function for `rows_writer` that casts nullable Spark rows to the declared types."""
+    """Return a function for `make_rows_writer` that casts Spark rows to the declared types."""
     schema = spec.arrow_schema
 
     def declare(batches: Batches) -> Batches:
@@ -295,7 +295,7 @@ def make_cast(spec: TableSpec) -> Callable[[Batches], Batches]:
 
 
 def write_rows(folder: Place, spec: TableSpec, table: pa.Table) -> list[AddedFile]:
-    """Write rows of the driver as a file of a table; none where there are none."""
+    """Write rows of the driver as one file of a table. No file without rows."""
     if not table.num_rows:
         return []
     writer = TableWriter(folder, spec)

@@ -9,11 +9,7 @@ import pyarrow as pa
 
 
 def answer(query: str, **tables: pa.Table) -> pa.Table:
-    """Return the rows of a query.
-
-    Args:
-        tables: by the names that the query has them by.
-    """
+    """Return the rows of a DuckDB query over Arrow tables, which are named by their keywords."""
     with _open_database().cursor() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         for name, rows in tables.items():

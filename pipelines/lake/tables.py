@@ -24,7 +24,7 @@ from highwater.schemas.table import TableSpec
 
 
 def create_table(folder: Place, spec: TableSpec, fence: Fence = allow_commits) -> None:
-    """Create version 0, whole or not at all; another process may create the table first.
+    """Create version 0 of a table, unless another process creates it first.
 
     Raises:
         InputError: the folder cannot be written.
@@ -39,12 +39,12 @@ def create_table(folder: Place, spec: TableSpec, fence: Fence = allow_commits) -
 
 
 def bring_up(folder: Place, spec: TableSpec, fence: Fence) -> str | None:
-    """Change a table of an older version as declared, without changing rows.
+    """Upgrade a table of an older version to its declaration without changing rows, in one commit.
 
-    Nullable columns are added and properties are set, in one commit.
+    Nullable columns are added and properties are set.
 
     Returns:
-        The changes of columns and constraints, in words; None for no change.
+        A description of the changed columns and constraints. None if none changed.
 
     Raises:
         SchemaMismatch: rows would have to change.
@@ -56,7 +56,7 @@ def bring_up(folder: Place, spec: TableSpec, fence: Fence) -> str | None:
 
 
 def describe_upgrade(folder: Place, spec: TableSpec) -> str | None:
-    """Return the changes of columns and constraints that `bring_up` would make, in words; None for no change.
+    """Describe the changes of columns and constraints that `bring_up` would make. None for no change.
 
     Raises:
         SchemaMismatch: rows would have to change.
@@ -65,11 +65,11 @@ def describe_upgrade(folder: Place, spec: TableSpec) -> str | None:
 
 
 def require_readable(folder: Place) -> TableLog:
-    """Return the log of a table, unless Delta or DuckDB would read elsewhere, or by what a property names.
+    """Return the log of a table that is safe to read with Delta or DuckDB.
 
     Raises:
-        InputError: its log is damaged.
-        ForeignTable: it names files elsewhere, or has properties that no version declared.
+        InputError: the log is damaged.
+        ForeignTable: the table names files elsewhere, or has unknown properties.
     """
     log = read_log(folder)
     if what := find_odd_properties(log.properties):
@@ -84,13 +84,13 @@ def _explain_foreign(folder: Place, what: Sequence[str], done: str) -> ForeignTa
 
 
 def require_declared(folder: Place, spec: TableSpec) -> None:
-    """Refuse a table whose columns, constraints, generated columns or properties are not the declared ones.
+    """Raise an error unless columns, constraints, generated columns and properties of a table are as declared.
 
     Delta evaluates their SQL at each write, and foreign SQL may call any class of the JVM (``reflect``).
 
     Raises:
-        SchemaMismatch: its columns are of another version.
-        ForeignTable: no version declared a part of it.
+        SchemaMismatch: the columns are of another version.
+        ForeignTable: no version declared a part of the table.
     """
     log = read_log(folder)
     if what := find_foreign_parts(spec, log.schema, log.properties):
@@ -102,12 +102,12 @@ def require_declared(folder: Place, spec: TableSpec) -> None:
 
 
 def make_empty(folder: Place, spec: TableSpec, why: str, fence: Fence, stamp: str | None) -> None:
-    """Make a table as declared, without rows, in one commit."""
+    """Change a table to its declaration and remove all rows, in one commit."""
     alter(folder, spec, why, fence, rows_too=True, stamp=stamp)
 
 
 def _describe_change(folder: Place, spec: TableSpec) -> str | None:
-    """Return how a table becomes as declared, in words (`widening`); None if it is."""
+    """Describe how a table must change to be as declared. Empty if only properties change, None if nothing does."""
     now = read_log(folder)
     if now.is_clustered:
         raise InputError(folder, "was made by highwater 0.5 or older", REBUILD)
@@ -142,9 +142,9 @@ def make_lake(root: Place) -> None:
 
 
 def format_hadoop_path(place: Place) -> str:
-    """Return the name of a place for Hadoop and Spark: a path needs a scheme, else it is one of the cluster's store.
+    """Return a location for Hadoop and Spark. A local path needs the scheme ``file:``, else it means the default store.
 
-    Not a URI with escapes: Hadoop's paths have none.
+    It is not percent-encoded, because Hadoop's paths are not.
     """
     return str(place) if isinstance(place, Uri) else f"file:{place.absolute()}"
 

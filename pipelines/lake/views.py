@@ -21,15 +21,15 @@ _WORD = re.compile(r"\w+")
 
 
 def register(spark: SparkSession, root: Place, statement: str | None = None) -> list[str]:
-    """Make temporary views of the lake's tables (``gold_violations``) and, over them, the analysis views.
+    """Create temporary views of the lake's tables (``gold_violations``) and the analysis views over them.
 
-    The views show the current versions; call this again after an audit.
+    The views show the current versions. Call this again after an audit.
 
     Args:
-        statement: register the names in this statement only. None for all.
+        statement: create only the views that it names. None creates all.
 
     Returns:
-        The registered names.
+        The names of the views.
 
     Raises:
         InputError: the lake was not found, or a table names files elsewhere.
@@ -55,11 +55,11 @@ def register(spark: SparkSession, root: Place, statement: str | None = None) -> 
 def run_query(spark: SparkSession, statement: str) -> pa.Table:
     """Return the rows of one query, in its order.
 
-    The statement is put where Spark's grammar allows a query only, so an INSERT, a DROP or a CALL is a syntax error.
-    That prevents writes by mistake. It does not stop a user who may run code on this machine.
+    The statement is inserted where Spark's grammar only allows a query, so INSERT, DROP or CALL is a syntax error. That
+    prevents writes by mistake. It does not stop a user who may run code on this machine.
 
     Raises:
-        InputError: the statement is not a query, or Spark cannot answer it.
+        InputError: the statement is not a query, or Spark cannot run it.
     """
     # The error below says it; PySpark would write it to stderr as well, as JSON.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True

@@ -47,7 +47,7 @@ _LEASES_MAX = 10
 
 
 class LeaseTerm(NamedTuple):
-    """One number of the log."""
+    """One entry of the lease's log: a holder and the end of its term."""
 
     number: int
     holder: str  #: who has it, in words
@@ -76,7 +76,7 @@ class Lease:
         self._why_lost: str | None = None
 
     def take(self) -> LeaseTerm | None:
-        """Take the lease if it is free, else return its holder."""
+        """Take the lease if it is free and return None. Otherwise return the term of its holder."""
         with self._lock:
             newest = read_newest_term(self._lake)
             if newest is not None and newest.until_s and time.time() < newest.until_s + SKEW_S:
@@ -88,16 +88,16 @@ class Lease:
             return read_newest_term(self._lake)
 
     def renew(self) -> None:
-        """Renew the lease. After its end it is lost for good."""
+        """Renew the lease. An expired lease cannot be renewed."""
         with self._lock:
             if self._why_lost is None and self._is_in_time() and not self._put(self._number + 1):
                 self._why_lost = "another run has taken its lease"
 
     def fence(self) -> None:
-        """Raise unless this process may commit now.
+        """Check before a commit that this process still holds the lease.
 
         Raises:
-            LeaseLost: its lease is over, or another process has one.
+            LeaseLost: the lease expired, or another process has it.
         """
         with self._lock:
             self._is_in_time()
@@ -134,7 +134,7 @@ class Lease:
 
 
 def read_newest_term(lake: Place) -> LeaseTerm | None:
-    """Return the newest term of a lake's lease; None if it was never taken."""
+    """Return the newest term of a lake's lease. None if the lease was never taken."""
     numbers = _list_numbers(lake)
     if not numbers:
         return None
@@ -158,16 +158,13 @@ def _name(number: int) -> str:
 def hold_lease(
     lake: Place, verb: str, length_s: float, wait_s: float, tell: Callable[[str], None]
 ) -> Iterator[Callable[[], None]]:
-    """Hold the lease of a lake within the block.
+    """Hold the lease of a lake within the block. Yield a function to call before each commit.
 
     Args:
-        verb: command of this run, shown to runs that wait for it.
-        length_s: length of the lease, the wait of others after a killed run.
-        wait_s: longest wait for another writer; 0 fails at once.
+        verb: command of this run, shown to waiting runs.
+        length_s: length of the lease: how long others wait after this run is killed.
+        wait_s: longest wait for another writer. 0 fails immediately.
         tell: receives one message with the holder that this run waits for.
-
-    Yields:
-        The fence, to be called before each commit.
 
     Raises:
         LakeBusy: another run still writes the lake.
@@ -214,14 +211,11 @@ def _renew(lease: Lease, every_s: float, ended: Event) -> None:
 
 @contextmanager
 def hold_lake(lake: Place, verb: str, session: SessionConfig, tell: Callable[[str], None]) -> Iterator[Fence]:
-    """Hold the lock or the lease of a lake within the block.
-
-    Yields:
-        The fence: to be called before each commit.
+    """Hold the lock (local disk) or lease (object store) of a lake. Yield a function to call before each commit.
 
     Raises:
         LakeBusy: another run still writes the lake.
-        InputError: the lake cannot be written, or others made it.
+        InputError: the lake cannot be written, or another program created it.
     """
     require_own(lake)
     if isinstance(lake, Path):

@@ -38,7 +38,7 @@ _FILE_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class ParseSummary:
-    """Work of one call."""
+    """The result of one `parse` call."""
 
     rows: dict[str, int]  #: added, by silver table
     again: bool = False  #: lines that other grammars had parsed were parsed again
@@ -49,12 +49,12 @@ class ParseSummary:
 
 
 def parse(lake: Lake) -> ParseSummary:
-    """Parse every bronze file that has not been parsed by these grammars.
+    """Parse every bronze file that the current grammars have not parsed. Safe to repeat.
 
-    A batch is what one ingest brought in; its set of files never changes, so its rows are the same however often it is
-    parsed, and each table takes them once (`Lake.append_once`). Batches come in the order of their run ids.
-    ``line_counts`` is written last and marks the batch as done. Files in quarantine are left out; those that are
-    released together are a batch. A commit's stamp names batch and grammars; rows of other grammars go first.
+    One ingest run is one batch, and batches are parsed in the order of their run ids. The files of a batch never
+    change, so each table takes its rows once (`Lake.append_once`). ``line_counts`` is written last and marks the batch
+    as done. Files in quarantine are skipped. Files released together form a batch. Rows of other grammar versions are
+    removed first.
     """
     grammar = compute_grammar_fingerprint()
     again = _empty_outdated(lake, grammar)
@@ -69,12 +69,12 @@ def parse(lake: Lake) -> ParseSummary:
 
 
 def make_stamp(batch_id: str, grammar: str) -> str:
-    """Return the stamp of the commits of a batch."""
+    """Return the tag that the commits of a batch carry: batch id and grammar version."""
     return f"{batch_id} {grammar}"
 
 
 def read_grammar(lake: Lake) -> str:
-    """Return the fingerprint of the grammars of silver's rows; empty if no line was parsed, or if unknown."""
+    """Return the grammar version of silver's rows. Empty if no line was parsed, or if unknown."""
     return _parse_grammar(lake.stamp(silver.LINE_COUNTS) or "")
 
 
@@ -85,9 +85,9 @@ def _parse_grammar(stamp: str) -> str:
 def _empty_outdated(lake: Lake, grammar: str) -> bool:
     """Empty silver if a table has rows of other grammars or lost them in an upgrade. Return True if so.
 
-    The last stamp of a table names its grammars. All tables are emptied before any is filled again. Tables of other
-    grammars come last, and ``line_counts`` after them, so that an interrupted run is detected and repeated. Results of
-    quality checks are dropped first.
+    The last commit tag of a table names its grammars. All tables are emptied before any is filled again. Tables of
+    other grammars come last, and ``line_counts`` after them, so that an interrupted run is detected and repeated.
+    Results of quality checks are dropped first.
     """
     stamps = [(spec, stamp) for spec in silver.TABLES if (stamp := lake.stamp(spec)) is not None]
     if all(_parse_grammar(stamp) == grammar for _, stamp in stamps):
@@ -104,7 +104,7 @@ def _empty_outdated(lake: Lake, grammar: str) -> bool:
 
 
 def _empty_table(lake: Lake, spec: TableSpec, file_ids: list[str], stamp: str) -> None:
-    """Remove the rows of all other files from a table."""
+    """Remove all rows from a table except rows of `file_ids`."""
     paths = [file.path for file in lake.log(spec).files] if file_ids else []
     part = split_rows(lake.path(spec), spec, paths, Wanted(("file_id",), partial(_mask_files, file_ids=file_ids)))
     lake.replace_files(spec, part.written, stamp, part.whole)
@@ -115,7 +115,7 @@ def _mask_files(rows: pa.RecordBatch, file_ids: list[str]) -> pa.Array:
 
 
 def list_dropped_files(lake: Lake) -> list[str]:
-    """Return ids of files whose lines were dropped, so that their facts cannot be parsed again."""
+    """Return ids of files whose lines were dropped by retention, so that they cannot be parsed again."""
     if not lake.closed.latest_us:
         return []
     there = read_few_rows(
@@ -127,9 +127,9 @@ def list_dropped_files(lake: Lake) -> list[str]:
 
 
 def _find_pending(lake: Lake) -> tuple[dict[str, list[str]], set[str] | None]:
-    """Return files with records that are not in ``line_counts``, by batch, and ingests without such files.
+    """Return (ids of unparsed files by batch, run ids of ingests without such files).
 
-    The second is None where a file is of another batch than its ingest.
+    The second value is None if a file belongs to another batch than its ingest run.
     """
     register = lake.rows(bronze.LOG_FILES, "run_id", "file_id", where=pc.field("record_count") > 0)
     parsed = set(lake.rows(silver.LINE_COUNTS, "file_id")["file_id"].unique().to_pylist())
@@ -174,7 +174,12 @@ def _parse_batch(lake: Lake, file_ids: list[str], files: tuple[Stored, ...] | No
 
 
 def _append(lake: Lake, rows: Mapping[str, int], stamp: str, topics: Sequence[pa.Table], blobs: DataFrame) -> None:
-    """Add rows to the tables: names first, since other tables take them from there, and ``line_counts`` last."""
+    """Add rows to the tables: topic names first, because other tables need them, and ``line_counts`` last.
+
+    Args:
+        rows: number of rows by table.
+        blobs: serialized rows of all tables but the topics.
+    """
     if topics:
         lake.append_once(silver.TOPICS, pa.concat_tables(topics).cast(silver.TOPICS.arrow_schema), stamp)
     specs = [spec for spec in silver.TABLES if spec.name in rows and spec is not silver.TOPICS]
@@ -189,7 +194,12 @@ def _share_names(lake: Lake) -> Callable[[], Names]:
 
 
 def _group_blobs(blobs: DataFrame, rows: Mapping[str, int]) -> DataFrame:
-    """Return blobs grouped by table, with tasks for files of a good size, large tables first."""
+    """Return the rows of all tables grouped into tasks of about one output file each, large tables first.
+
+    Args:
+        blobs: serialized rows with the name of their table.
+        rows: number of rows by table.
+    """
     slots, first_slots = 0, {}
     counts = {name: -(-count // _FILE_ROWS) for name, count in rows.items()}
     for name in sorted(rows, key=lambda name: -rows[name]):
@@ -202,7 +212,7 @@ def _group_blobs(blobs: DataFrame, rows: Mapping[str, int]) -> DataFrame:
 
 
 def _read_topic_names(lake: Lake) -> Names:
-    """Return topic names by cluster and topic id."""
+    """Return topic names by (cluster, topic id)."""
     columns = ("cluster_id", "topic_id", "topic")
     rows = read_few_rows(
         lake, Reading(silver.TOPICS, columns, map_batches(_deduplicate)), shape(dict.fromkeys(columns, "string"))
@@ -219,9 +229,9 @@ def _by_name(row: Mapping[str, str]) -> str:
 
 
 def name_topics(names: Callable[[], Names]) -> Work:
-    """Return a function for ``mapInArrow`` over blobs that replaces topic ids of fetches by names.
+    """Return a ``mapInArrow`` function that replaces topic ids in ``replica_fetches`` by names.
 
-    ``id:<topic id>`` where nothing names it. Blobs of other tables stay as they are.
+    An unknown id becomes ``id:<topic id>``. Rows of other tables are not changed.
     """
 
     def name(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -30,13 +30,13 @@ def find_s3_jars() -> tuple[Path, ...]:
 
 
 def find_connector_jars(place: Place | None, spark: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the jars that a session needs for a lake in a place.
+    """Return the jars that a session needs for a lake at this location.
 
     Args:
-        spark: ``[session.spark]`` of the configuration, which may name them itself.
+        spark: ``[session.spark]`` of the configuration, which may name the jars itself.
 
     Raises:
-        EnvironmentProblem: they are not there.
+        EnvironmentProblem: the jars are missing.
     """
     if not isinstance(place, Uri) or place.scheme == HADOOP_SCHEME:
         return ()
@@ -64,7 +64,7 @@ def locate_hadoop_conf(place: Place | None) -> str | None:
 
 
 def store_settings(place: Place | None) -> dict[str, str]:
-    """Return Spark settings from environment variables that S3A itself does not read."""
+    """Return Spark settings from environment variables that S3A does not read."""
     if not isinstance(place, Uri) or place.scheme != "s3a":
         return {}
     from highwater.pipelines.storage.objects import find_endpoint

@@ -42,7 +42,7 @@ def _open_client(scheme: str, container: str) -> Client:
 
 
 class HdfsStore(RemoteStore):
-    """`pipelines.storage.store.Store` of URIs of Hadoop."""
+    """`pipelines.storage.store.Store` for HDFS URIs."""
 
     @contextmanager
     def translate_errors(self, uri: Uri) -> Iterator[None]:
@@ -79,7 +79,7 @@ class HdfsStore(RemoteStore):
                 yield place
 
     def _list_entries(self, uri: Uri) -> list[FileStatus]:
-        """Return the entries of a folder, by the names of all files below it; empty without a folder."""
+        """Return the entries of a folder. Empty without the folder."""
         try:
             with self.translate_errors(uri):
                 entries = list(_find_client(uri).list_status(_format_path(uri)))
@@ -156,7 +156,7 @@ class _Beside:
     """A file that is written under a temporary name, and renamed when it is closed.
 
     Args:
-        overwrite: whether an existing file is replaced.
+        overwrite: True replaces an existing file.
     """
 
     def __init__(self, uri: Uri, overwrite: bool = True) -> None:
@@ -204,7 +204,7 @@ def _name(entry: FileStatus) -> str:
 
 
 def _number_and_words(error: Exception) -> tuple[int, str]:
-    """Return errno and message of an error of the library, without Java's stack."""
+    """Return (errno, message) of the library's error, without Java's stack trace."""
     text, java = str(error), None
     if printed := _PRINTED.fullmatch(text):
         text, java = printed["words"].replace('\\"', '"'), printed["java"]

@@ -21,7 +21,7 @@ from highwater.pipelines.storage.place import Place
 
 
 class LocalStore:
-    """`pipelines.storage.store.Store` of paths."""
+    """`pipelines.storage.store.Store` for local paths."""
 
     def names(self, folder: Place) -> list[str]:
         try:
@@ -37,7 +37,11 @@ class LocalStore:
             return {}
 
     def walk(self, folder: Place, failed: Callable[[OSError], None] | None = None) -> Iterator[Place]:
-        """Yield files below a folder. Links are followed, but no folder is entered twice."""
+        """Yield all files below a folder. Links are followed, but no folder is entered twice.
+
+        Args:
+            failed: receives the error of each folder that cannot be read.
+        """
         seen: set[tuple[int, int]] = set()
         for above, below, names in os.walk(folder, followlinks=True, onerror=failed):
             status = os.stat(above)
@@ -152,7 +156,7 @@ class LocalStore:
 
 
 def _classify_odd(entry: os.DirEntry[str]) -> str | None:
-    """Return what an entry of a folder is, with its article. None for a regular file or a folder."""
+    """Return the kind of an entry with its article, for example "a link". None for a regular file or folder."""
     if entry.is_symlink():
         return "a link"
     if entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False):
@@ -162,10 +166,10 @@ def _classify_odd(entry: os.DirEntry[str]) -> str | None:
 
 
 def _require_no_links(folder: Place) -> Place:
-    """Return the folder, which may not exist yet.
+    """Return the folder unchanged. It may not exist yet.
 
     Raises:
-        InputError: a link is on the way to it, which may lead anywhere.
+        InputError: the path contains a link, which may lead anywhere.
     """
     if os.path.realpath(folder) != os.path.abspath(folder):
         remedy = "put a folder in its place: nothing is written or removed through links"

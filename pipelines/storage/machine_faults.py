@@ -44,14 +44,14 @@ _ROOM_BYTES = 1 << 30
 
 @contextmanager
 def translate_faults(lake: Place, scratch: Sequence[Path]) -> Iterator[None]:
-    """Raise faults of the machine as such, and errors that tasks raised for the user as what they were.
+    """Convert exceptions caused by the machine, and user errors that tasks raised.
 
     Args:
         lake: the folder that the block writes.
-        scratch: the folders that Spark spills to.
+        scratch: Spark's local folders.
 
     Raises:
-        EnvironmentProblem: names the folder, or the setting, and what to do.
+        EnvironmentProblem: names the folder or setting, and the remedy.
         HighwaterError: a task raised it.
     """
     try:
@@ -66,10 +66,9 @@ def translate_faults(lake: Place, scratch: Sequence[Path]) -> Iterator[None]:
 
 
 def find_task_error(error: BaseException) -> HighwaterError | None:
-    """Return the error that a task raised for the user, with its exit code. None if a task raised none.
+    """Return the user error that a task raised, with its exit code. None if no task raised one.
 
-    A file of a table that Spark itself cannot read is one, too.
-    Spark passes the traceback of a task on as text. The last exception in it is the one that ended the task.
+    An unreadable table file counts as one. Spark passes a task's traceback as text; its last exception ended the task.
     """
     said = "\n".join(_list_texts(error))
     if unread := _UNREAD.search(said):
@@ -92,7 +91,7 @@ def _list_kinds(kind: type[HighwaterError]) -> Iterator[type[HighwaterError]]:
 
 
 def find_fault(error: BaseException, lake: Place, scratch: Sequence[Path]) -> EnvironmentProblem | None:
-    """Return the fault of the machine behind an exception; None if unknown."""
+    """Return the machine's fault behind an exception: full disk, limit, dead JVM. None if unknown."""
     text = "\n".join(_list_texts(error))
     if _FULL.search(text):
         folder = _find_full_folder(text, lake, scratch)
@@ -124,13 +123,17 @@ def find_fault(error: BaseException, lake: Place, scratch: Sequence[Path]) -> En
 
 
 def limit_fault(error: BaseException | str, is_set: bool = False) -> EnvironmentProblem | None:
-    """Return the system limit behind an exception or its text (`base.limits.reached`); None if there is none."""
+    """Return the system limit that an exception or its text shows as reached. None if there is none.
+
+    Args:
+        is_set: the limit is one that the user set.
+    """
     limit = limits.find_reached(error if isinstance(error, str) else "\n".join(_list_texts(error)), is_set)
     return None if limit is None else EnvironmentProblem(limit[0], f"{limit[1]}, then {_AGAIN}")
 
 
 def _list_texts(error: BaseException | None) -> Iterator[str]:
-    """Yield types and texts of an exception and its causes. A dead JVM has no texts."""
+    """Yield type and text of an exception and its causes. Errors of a dead JVM have no text."""
     seen: set[int] = set()
     waiting = [error]
     while waiting and len(seen) < _CHAIN_MAX:
@@ -154,14 +157,14 @@ def _find_java_cause(error: BaseException) -> BaseException | None:
 
 
 def _find_full_folder(text: str, lake: Place, scratch: Sequence[Path]) -> Place:
-    """Return the folder in the text, else the one with the least room: the kernel does not name it."""
+    """Return the full folder: the one in the text, else the one with the least free space."""
     return _find_named_folder(text, lake, scratch) or min(
         (lake, *scratch), key=lambda folder: (_measure_free_bytes(folder) is None, _measure_free_bytes(folder))
     )
 
 
 def _find_named_folder(text: str, lake: Place, scratch: Sequence[Path]) -> Place | None:
-    """Return the first of the folders in a line about the fault."""
+    """Return the first folder that a line about the fault names. None if no line names one."""
     lines = [line for line in text.splitlines() if _FULL.search(line) or _FORBIDDEN.search(line)]
     for folder in (lake, *scratch):
         places = {os.fspath(folder), os.fspath(resolved(folder))}

@@ -41,7 +41,7 @@ def find_endpoint() -> str | None:
 
 
 def build_client_settings(scheme: str) -> dict[str, str]:
-    """Return settings of the library that the environment implies, by Delta's names."""
+    """Return deltalake's settings that follow from environment variables."""
     url = find_endpoint() if scheme == "s3a" else None
     if url is None:
         return {}
@@ -67,7 +67,7 @@ def _shorten_error(error: Exception) -> str:
 
 
 class ObjectStore(RemoteStore):
-    """`pipelines.storage.store.Store` of URIs."""
+    """`pipelines.storage.store.Store` for URIs of object stores."""
 
     @contextmanager
     def translate_errors(self, uri: Uri) -> Iterator[None]:

@@ -41,7 +41,7 @@ class Uri:
         return f"{self.scheme}://{self.container}" + (f"/{self.key}" if self.key or not self.container else "")
 
     def __fspath__(self) -> str:
-        """Return the URI for errors. It is not a path of this machine: `pipelines.storage.store` opens it."""
+        """Return the URI as text, for errors. It is not a local path: open it with `pipelines.storage.store`."""
         return str(self)
 
     @property
@@ -51,7 +51,7 @@ class Uri:
 
     @property
     def parent(self) -> Uri:
-        """Return the folder above; a container is its own."""
+        """Return the folder above. The parent of a container is itself."""
         return Uri(self.scheme, self.container, self.key.rpartition("/")[0])
 
 
@@ -59,11 +59,10 @@ Place = Path | Uri
 
 
 def place_of(text: str | os.PathLike[str]) -> Place:
-    """Return the place that a text names.
+    """Return the location in a text: a local path or a URI.
 
     Raises:
-        InputError: it is the URI of a store that is not supported, or of another machine's file. As a path it would
-            silently become a folder of this machine by that name.
+        InputError: the URI names an unsupported store, or a file of another machine.
     """
     if isinstance(text, Uri):
         return text
@@ -99,17 +98,17 @@ def _parse_file_uri(text: str) -> Path:
 
 
 def absolute(place: Place) -> Place:
-    """Return the absolute place, without resolving links."""
+    """Return the absolute location, without resolving links."""
     return Path(os.path.abspath(place)) if isinstance(place, Path) else place
 
 
 def resolved(place: Place) -> Place:
-    """Return the place with links resolved."""
+    """Return the location with links resolved."""
     return place.resolve() if isinstance(place, Path) else place
 
 
 def relative(place: Place, folder: Place) -> str:
-    """Return the path of a place relative to a folder, separated by ``/``."""
+    """Return the path of a location relative to a folder, separated by ``/``."""
     if isinstance(place, Path):
         return place.relative_to(str(folder)).as_posix()
     return place.key.removeprefix(f"{folder.key}/" if isinstance(folder, Uri) and folder.key else "")

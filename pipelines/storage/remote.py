@@ -36,16 +36,16 @@ class RemoteStore(Store):
 
     @abstractmethod
     def translate_errors(self, uri: Uri) -> AbstractContextManager[None]:
-        """Raise errors of the library as OSErrors with one line, as file systems do."""
+        """Convert errors of the client library to OSErrors with one line of text."""
 
     def replace_all(self, folder: Place, contents: Mapping[str, bytes]) -> None:
-        """Write files by name, each whole, in this order."""
+        """Write files in a folder by name, one after the other, each completely or not at all."""
         for name, content in contents.items():
             self.replace(folder / name, content)
 
     @abstractmethod
     def _look(self, uri: Uri) -> tuple[int, float]:
-        """Return size and last write time of a file, Unix time in milliseconds."""
+        """Return (size in bytes, last write time in ms since the epoch) of a file."""
 
     @abstractmethod
     def _open_uri(self, uri: Uri) -> Opened:
@@ -53,7 +53,7 @@ class RemoteStore(Store):
 
     @abstractmethod
     def _open_writer(self, uri: Uri) -> Any:
-        """Return an object with ``write`` and ``close``; the file exists once it is closed."""
+        """Return an object with ``write`` and ``close``. The file exists once it is closed."""
 
     def find_odd_entries(self, folder: Place) -> dict[str, str]:
         return {}
@@ -113,13 +113,13 @@ class RemoteStore(Store):
 
 
 def require_uri(place: Place) -> Uri:
-    """Return a place that is known to be a URI."""
+    """Return the location as `Uri`. The caller guarantees that it is one."""
     assert isinstance(place, Uri), place
     return place
 
 
 class _Ranges(io.RawIOBase):
-    """A file, read by ranges of what it was when it was opened."""
+    """A file opened for reading, by byte ranges. Later versions of the file are not read."""
 
     def __init__(self, store: RemoteStore, uri: Uri, opened: Opened) -> None:
         self._store = store
@@ -153,7 +153,7 @@ class _Ranges(io.RawIOBase):
 
 
 class _Sink(io.RawIOBase):
-    """A file that is written from its beginning to its end; it is there when this is closed."""
+    """A file opened for sequential writing. It exists once this is closed."""
 
     def __init__(self, store: RemoteStore, uri: Uri, writer: Any) -> None:
         self._store = store

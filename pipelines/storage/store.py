@@ -13,18 +13,18 @@ from highwater.pipelines.storage.place import HADOOP_SCHEME, Place, Uri, place_o
 
 
 class Store(Protocol):
-    """Files below places of one kind. What cannot be done raises an OSError whose ``strerror`` says why.
+    """Access to files at locations of one kind. Failures raise an OSError whose ``strerror`` gives the reason.
 
-    Nothing is written, moved or removed through a link: it is refused as an InputError.
+    Nothing is written, moved or removed through a link: that raises an InputError.
     """
 
     def names(self, folder: Place) -> list[str]:
-        """Return names of entries of a folder; empty without a folder."""
+        """Return the names of a folder's entries. Empty without the folder."""
 
     def find_odd_entries(self, folder: Place) -> dict[str, str]:
-        """Return what is neither a regular file nor a folder, by name: links, FIFOs, sockets, devices.
+        """Return by name the kind of each link, FIFO, socket or device in a folder, for example "a link".
 
-        Stores have none. A value is the kind with its article: "a link".
+        Object stores have none.
         """
 
     def walk(self, folder: Place, failed: Callable[[OSError], None] | None = None) -> Iterator[Place]:
@@ -47,7 +47,7 @@ class Store(Protocol):
         """Return True if it seems readable, without opening it."""
 
     def explain_unreadable(self, file: Place) -> str | None:
-        """Return why a listed file cannot be read, with a remedy, without opening it."""
+        """Return why a file cannot be read, with a remedy, without opening it. None if it seems readable."""
 
     def size_bytes(self, file: Place) -> int:
         """Return the size of a file."""
@@ -62,19 +62,19 @@ class Store(Protocol):
         """Return the content of a file."""
 
     def create(self, file: Place, content: bytes) -> bool:
-        """Create a file, whole. Return False if one exists, which stays unchanged."""
+        """Create a file completely or not at all. Return False if the file exists; it stays unchanged."""
 
     def replace(self, file: Place, content: bytes) -> None:
-        """Write a file, whole, or leave the existing one."""
+        """Write a file completely, or leave the existing one unchanged."""
 
     def replace_all(self, folder: Place, contents: Mapping[str, bytes]) -> None:
-        """Write files by name, each whole, in this order. On disks none is replaced before all are written."""
+        """Write files by name, in order, each completely. On disks all are written before any is replaced."""
 
     def take(self, source: Path, file: Place) -> None:
-        """Move a file of this machine to a place, whole, or leave the existing one.
+        """Move a local file to a location, completely or not at all.
 
         Args:
-            source: in the same folder, if the place is a path.
+            source: local file. If the target is a path, it must be in the same folder.
         """
 
     def remove(self, file: Place) -> None:
@@ -87,20 +87,24 @@ class Store(Protocol):
         """Make a folder and those above it, if missing; object stores need none."""
 
     def try_writing(self, folder: Place) -> None:
-        """Make a folder and write a temporary file, to raise an OSError if it is not writable."""
+        """Create a folder and write a temporary file, to check that it is writable.
+
+        Raises:
+            OSError: it is not.
+        """
 
     def open_arrow_source(self, file: Place) -> Any:
-        """Return the input of Arrow's Parquet readers for a file."""
+        """Return a file as input for Arrow's Parquet readers."""
 
     def open_arrow_sink(self, file: Place) -> Any:
-        """Return the output of Arrow's Parquet writers; the file exists once it is closed."""
+        """Return a file as output for Arrow's Parquet writers. It exists once it is closed."""
 
 
 _LOCAL = LocalStore()
 
 
 def store_of(place: str | os.PathLike[str]) -> Store:
-    """Return the store of a place.
+    """Return the `Store` for a location.
 
     Raises:
         InputError: its scheme is not supported.

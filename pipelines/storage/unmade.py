@@ -11,7 +11,7 @@ from highwater.pipelines.storage.place import Place
 
 @contextmanager
 def undo_folders(folder: Place) -> Iterator[None]:
-    """Remove empty folders that the block made, if it fails."""
+    """Remove empty folders that the block created, if the block fails."""
     made = [path for path in (folder, *folder.parents) if not path.exists()] if isinstance(folder, Path) else []
     try:
         yield
