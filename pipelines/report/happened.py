@@ -168,6 +168,7 @@ class IncidentSummary(NamedTuple):
     """Content of the first screen."""
 
     chains: tuple[Chain, ...]  #: worst chains, at most `CHAINS_MAX`
+    actions: tuple[str, ...]  #: what to do about each of `chains`, with a command
     left_out: tuple[Chain, ...]  #: chains that are not among them
     also_logged: tuple[Incident, ...]  #: texts at WARN or above that no other incident has, at most `ALSO_MAX`
     more_logged: int  #: further ones
@@ -189,7 +190,11 @@ def story(report: Report) -> IncidentSummary:
     ranked = chains_by_harm(report.incidents)
     also = tuple(filter(_is_remark, report.incidents))
     shown = also[: min(ALSO_MAX, max(0, CHAINS_MAX - len(ranked)))]
-    return IncidentSummary(tuple(ranked[:CHAINS_MAX]), tuple(ranked[CHAINS_MAX:]), shown, len(also) - len(shown))
+    first, rest = tuple(ranked[:CHAINS_MAX]), tuple(ranked[CHAINS_MAX:])
+    actions = [chain.action(has_requests(report)) for chain in first]
+    if first and first[0].harm == report.headline.class_:
+        actions[0] = report.headline.action
+    return IncidentSummary(first, tuple(actions), rest, shown, len(also) - len(shown))
 
 
 def _is_remark(incident: Incident) -> bool:

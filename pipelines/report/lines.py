@@ -14,7 +14,7 @@ SHOWN_MAX = 5
 
 
 #: A command in a text: highwater's with a verb, or a script of Kafka, with its arguments.
-_COMMAND = re.compile(
+COMMAND = re.compile(
     r"(?:\bhighwater (?:trace|survivors|compare|whatif|incidents|explain|report|sql)|\bkafka-[a-z-]{1,60}+\.sh)"
     r"(?: (?=\S*[\d.:=/_-]|partition |write |finding |request )\S+)+"
 )
@@ -28,12 +28,12 @@ def _glued(text: str, room: int) -> str:
     def glue(match: re.Match[str]) -> str:
         return match[0].replace(" ", _GLUE) if len(match[0]) <= room else match[0]
 
-    return _COMMAND.sub(glue, text)
+    return COMMAND.sub(glue, text)
 
 
 def _wrap(text: str, first: str, rest: str) -> list[str]:
     room = PROSE_WIDTH - max(len(first), len(rest))
-    last = max(_COMMAND.finditer(text), key=lambda match: match.end(), default=None)
+    last = max(COMMAND.finditer(text), key=lambda match: match.end(), default=None)
     if last is not None and last.end() == len(text) and last.start() and len(last[0]) > room:
         # Too long for a line: a command is copied whole, so it has a line of its own.
         return [*_wrap(text[: last.start()], first, rest), f"{rest}{last[0]}"]

@@ -19,7 +19,6 @@ from highwater.pipelines.report.figures import PHASES, SPLIT
 from highwater.pipelines.report.happened import (
     about,
     bug,
-    has_requests,
     story,
     verdict_sentence,
     verdict_words,
@@ -96,7 +95,6 @@ def render_markdown(report: Report) -> str:
         verdict=verdict_sentence(report),
         about=", ".join(about(report)),
         verdict_words=verdict_words(report),
-        has_requests=has_requests(report),
         words=WORDS,
         best=most_useful(report.coverage),
         story=story(report),

@@ -17,7 +17,6 @@ from highwater.pipelines.report.happened import (
     age,
     bug,
     first_sentence,
-    has_requests,
     story,
     verdict_sentence,
     verdict_words,
@@ -74,11 +73,9 @@ def _story(report: Report) -> Iterator[str]:
         yield "What happened: no incident in these logs."
     else:
         yield f"What happened: {number(summary.chain_count, 'incident')}, worst first (times in UTC)"
-    for place, chain in enumerate(summary.chains, 1):
+    for place, (chain, action) in enumerate(zip(summary.chains, summary.actions, strict=True), 1):
         if place <= WHOLE_MAX:
             yield ""
-            is_headline = place == 1 and chain.harm == report.headline.class_
-            action = report.headline.action if is_headline else chain.action(has_requests(report))
             yield from _chain(f"{place}. ", chain, action)
         else:
             yield from _one_line(f"{place}. ", chain)

@@ -14,7 +14,6 @@ from highwater.pipelines.report.happened import (
     about,
     account_of,
     first_sentence,
-    has_requests,
     story,
     verdict_sentence,
     verdict_words,
@@ -38,10 +37,10 @@ def _lines(report: Report) -> Iterator[str]:
     yield ", ".join(about(report))
     yield verdict_sentence(report)
     summary = story(report)
-    for number, chain in enumerate(summary.chains, 1):
+    for number, (chain, action) in enumerate(zip(summary.chains, summary.actions, strict=True), 1):
         if number <= WHOLE_MAX:
             yield ""
-            yield from _of_chain(number, chain, chain.action(has_requests(report)))
+            yield from _of_chain(number, chain, action)
         else:
             yield f"{number}. {WORDS[chain.harm]}, {window(chain)} UTC: {first_sentence(chain.head.sentence)}"
     if summary.left_out:

@@ -306,6 +306,15 @@ def test_the_filter_hides_rows_without_its_text(page: Browser) -> None:
     )
 
 
+def test_the_filter_leaves_tables_without_such_a_column(page: Browser) -> None:
+    before = cells(page, "latency")
+    page.run("filter.value = 'orders-3'; filter.dispatchEvent(new Event('input'))")
+    assert cells(page, "latency") == before
+    assert "Not filtered" in page.run("return document.getElementById('in-latency').innerText")
+    page.run("filter.value = 'nothing has this'; filter.dispatchEvent(new Event('input'))")
+    assert page.run("return document.querySelectorAll('#in-latency table, .card:not([hidden])').length") == 0
+
+
 def test_rows_that_are_not_shown_yet_are_filtered_too(page: Browser) -> None:
     page.run(
         "const rows = Array.from({ length: 100 }, (_, at) => ({ key: at, name: 'name ' + at }));"
@@ -367,9 +376,62 @@ def test_an_incident_selects_its_range_and_the_rest_says_what_is_of_all_logs(pag
     assert page.run("return state.range") == [0, 3]
     assert page.run(of_all, True)
     assert page.run("return document.querySelector('.card .choose').getAttribute('aria-pressed')") == "true"
+    page.run("for (const part of CHAINS[0].parts) part.end_time = CARD.until")
     drag(page, 5, 7)
     assert page.run("return document.querySelector('.card').classList.contains('beyond')")
-    assert page.run("return document.getElementById('inrange').innerText") == "1 of 2 in the range"
+    assert page.run("return document.getElementById('inrange').innerText") == "0 of 1 in the range"
+
+
+@pytest.fixture
+def many(browser: Browser, tmp_path: Path) -> Browser:
+    """Return the page of 13 incidents, 0.7 s apart; the last three have no card."""
+    incidents = tuple(
+        sample.incident(
+            incident_id=f"i{at}",
+            kind="isr_shrunk" if at == 12 else "broker_died",
+            start_time=f"2026-11-20T14:05:0{at * 0.7:.3f}Z",
+            end_time=f"2026-11-20T14:05:0{at * 0.7 + 0.5:.3f}Z",
+            sentence=f"Fault {at}.",
+        )
+        for at in range(13)
+    )
+    show(browser, tmp_path, sample_detail.detailed(sample.audited(incidents=incidents)))
+    return browser
+
+
+def test_incidents_without_a_card_are_grouped_by_kind(many: Browser) -> None:
+    assert many.run("return [...document.querySelectorAll('#in-rest summary')].map((one) => one.innerText)") == [
+        "broker died (2)",
+        "isr shrunk (1)",
+    ]
+    listed = "return [...document.querySelectorAll('#in-rest li')].map((one) => one.textContent)"
+    assert [text.split(".")[0] for text in many.run(listed)] == ["11", "12", "13"]
+
+
+def test_the_timeline_has_a_bar_of_every_chain(many: Browser) -> None:
+    assert many.run("return document.querySelectorAll('#picture .incident').length") == 13
+    assert many.run("return document.querySelectorAll('#picture .incident text').length") == 10
+
+
+def test_a_range_has_its_own_incidents(many: Browser) -> None:
+    many.run("choose('range', intervalsOf(Date.parse('2026-11-20T14:05:08Z'), Date.parse('2026-11-20T14:05:09Z')))")
+    within = many.run("return CHAINS.filter((chain) => isWithin(chain, state.range)).map((chain) => chain.number)")
+    assert 12 in within
+    assert many.run("return document.querySelectorAll('.card:not(.beyond)').length") == len(
+        [number for number in within if number <= 10]
+    )
+    shown = many.run("return [...document.querySelectorAll('#in-rest li > b')].map((one) => parseInt(one.innerText))")
+    assert shown == [number for number in within if number > 10]
+
+
+def test_findings_with_one_sentence_are_one_card(page: Browser) -> None:
+    assert page.run("return document.querySelector('details.observation .tag').innerText") == "3 alike"
+    assert page.run("return document.querySelectorAll('details.observation > .inside > details').length") == 3
+
+
+def test_a_link_opens_the_group_around_its_finding(browser: Browser, tmp_path: Path) -> None:
+    show(browser, tmp_path, sample_detail.detailed(sample.audited()), "#finding-o2")
+    assert browser.run("return byId('finding-o2').parentElement.closest('details').open")
 
 
 def test_an_incident_leads_to_its_lines_and_commands(page: Browser) -> None:

@@ -1,6 +1,7 @@
 // The timeline and the heat strips: one picture with one time axis, and the same bands behind all of it.
 "use strict";
-const GUTTER = 168, LANE = 20, STRIP = 16, GAP = 26;
+// THIN_MAX: rows of chains without a card; further ones overlap in the last row.
+const GUTTER = 168, LANE = 20, STRIP = 16, GAP = 26, THIN_MAX = 12;
 const MEASURES = {
   p99: { name: "p99 of the wait, ms", get: (figures) => figures.waits.quantile(0.99), show: ms, limit: SLOW_MS },
   p50: { name: "median wait, ms", get: (figures) => figures.waits.quantile(0.5), show: ms, limit: SLOW_MS },
@@ -81,22 +82,25 @@ class Picture {
     decorate(this.place);
   }
   value(figures) { return figures && figures.operations ? MEASURES[this.state.measure].get(figures) : null; }
-  // What happened, by the numbers of its cards; below each the windows of what it brought about.
+  // All chains of incidents: those of the cards with their numbers, the others as thin bars. Below each are the windows of its effects.
   incidents(y, parts) {
     const ends = [], group = svg("g", { class: "lane" });
-    document.querySelectorAll(".card").forEach((card, at) => {
-      const windows = [...card.querySelectorAll(".choose")].map((button) => button.dataset), text = `${at + 1}. ${card.querySelector(".window + p").textContent}`;
+    const cards = every(".card"), rest = [];
+    for (const { number, head, parts: those } of CHAINS) {
+      const card = cards[number - 1], text = `${number}. ${head.word} ${seen(head.sentence)}`;
+      const windows = card ? [...card.querySelectorAll(".choose")].map((button) => button.dataset) : [head, ...those].map((part) => ({ from: part.start_time, until: part.end_time || "" }));
       const bars = windows.map(({ from, until }) => { const x = this.at(from); return [x, Math.max(15, this.at(until, GUTTER + this.wide) - x)]; });
       const left = Math.min(...bars.map(([x]) => x)), right = Math.max(...bars.map(([x, width]) => x + width));
-      const row = [...ends, -1].findIndex((end) => end < left), top = y + row * 19;
-      ends[row] = right;
-      const choose = { onpointerdown: (event) => event.stopPropagation(), onclick: () => chooseIncident(windows[0]), class: "incident " + card.classList[1] };
-      group.append(svg("g", choose, svg("title", null, text), bars.map(([x, width], place) => svg("rect", { x, width, y: place ? top + 14 : top, height: place ? 2 : 13, rx: 1 })), svg("text", { x: bars[0][0] + 4, y: top + 10.5 }, at + 1)));
-    });
-    if (!ends.length) return y;
+      const lanes = card ? ends : rest, free = [...lanes, -1].findIndex((end) => end < left), row = card ? free : Math.min(free, THIN_MAX - 1);
+      const top = card ? y + row * 19 : y + ends.length * 19 + row * 7;
+      lanes[row] = Math.max(right, lanes[row] || 0);
+      const choose = { onpointerdown: (event) => event.stopPropagation(), onclick: () => chooseIncident(windows[0]), class: "incident " + head.class };
+      group.append(svg("g", choose, svg("title", null, text), (card ? bars : bars.slice(0, 1)).map(([x, width], place) => svg("rect", { x, width, y: place ? top + 14 : top, height: place ? 2 : card ? 13 : 5, rx: 1 })), card ? svg("text", { x: bars[0][0] + 4, y: top + 10.5 }, number) : ""));
+    }
+    if (!CHAINS.length) return y;
     group.append(this.label(y - 3, "incidents"));
     parts.push(group);
-    return y + ends.length * 19 + 3;
+    return y + ends.length * 19 + rest.length * 7 + 3;
   }
   // All that is drawn, and nothing else.
   legend() {
@@ -216,7 +220,7 @@ class Picture {
     });
     return places.length * (STRIP + 2);
   }
-  // ------------------------------------------------------------ choosing a range
+  // --- choosing a range
   spot(event) { const box = this.picture.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; }
   press(event) {
     const [x] = this.spot(event);

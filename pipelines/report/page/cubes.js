@@ -25,7 +25,7 @@ function brokerName(broker_id, cluster_id) {
 }
 const nodeName = (place) => brokerName(NODES[place].broker_id, NODES[place].cluster_id);
 
-// ---------------------------------------------------------------- histograms
+// --- histograms
 class Histogram {
   constructor() { this.counts = []; this.number = 0; }
   // Counts from bucket 0 on; a negative number passes over so many empty ones.
@@ -65,7 +65,7 @@ function middle(bucket) {
   return bucket === 0 ? 0.005 : (2 * 0.01 * Math.pow(CUBES.growth, bucket)) / (CUBES.growth + 1);
 }
 
-// ---------------------------------------------------------------- ranges
+// --- ranges
 // A range is [first interval, interval after the last one].
 const WHOLE = TIME ? [0, TIME.number] : [0, 0];
 const sameRange = (one, other) => one === other || (one && other && one[0] === other[0] && one[1] === other[1]);
@@ -85,7 +85,7 @@ function rowsIn(cells, range) {
   return found;
 }
 
-// ---------------------------------------------------------------- operations
+// --- operations
 function emptyFigures() {
   const zero = { operations: 0, succeeded: 0, with_error: 0, slow: 0, wait_us: 0, slow_wait_us: 0, within_1: 0, within_5: 0, within_20: 0, split: 0 };
   for (const name of CLASSES) zero[name] = 0;
@@ -192,7 +192,7 @@ function perInterval(kind, side) {
   return found;
 }
 
-// ---------------------------------------------------------------- requests, partitions, clients
+// --- requests, partitions, clients
 function requestRows(range) {
   if (!CUBES) return [];
   const R = CUBES.requests, found = new Map();

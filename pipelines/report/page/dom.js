@@ -29,6 +29,9 @@ function word(text) {
   if (text === null || text === undefined || text === "" || seen(text) !== text || /[\t\n]/.test(text)) return null;
   return /^[\w.,:@%+=/-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'";
 }
+const noted = (...text) => h("p", { class: "note" }, text);
+const folded = (summary, ...content) => h("details", null, h("summary", null, summary), content);
+const every = (selector) => [...document.querySelectorAll(selector)];
 const byId = (id) => document.getElementById(id);
 function put(place, ...children) {
   place.replaceChildren();
@@ -42,7 +45,7 @@ function linked(text) {
   return seen(text).split(/\b((?:KAFKA|KIP)-\d{1,6})\b/).map((part, at) => (at % 2 ? h("a", { href: LINKED[part.split("-")[0]](part), rel: "noreferrer noopener", target: "_blank" }, part) : part));
 }
 
-// ---------------------------------------------------------------- numbers as people read them
+// --- numbers as people read them
 const GROUPED = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const count = (value) => (value === null || value === undefined ? "-" : GROUPED.format(value));
 function ms(value) {
@@ -65,7 +68,7 @@ function span(value_ms) {
   return minutes < 120 ? minutes.toFixed(1) + " min" : (minutes / 60).toFixed(1) + " h";
 }
 const iso = (time_ms) => new Date(time_ms).toISOString();
-// ---------------------------------------------------------------- times: UTC, or the zone of the browser
+// --- times: UTC, or the zone of the browser
 const ZONE = { local: false };
 // An instant as 2026-11-20T15:39:00.123, in the zone that is shown.
 function wall(time_ms) { return iso(ZONE.local ? time_ms - new Date(time_ms).getTimezoneOffset() * 60000 : time_ms).slice(0, 23); }

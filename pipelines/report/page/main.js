@@ -1,9 +1,10 @@
 // The page: what is chosen, and what has to be drawn anew for it.
 "use strict";
-const state = { range: WHOLE, base: null, kind: "produce", measure: "p99", drag: "range", mark: null, filter: "", times: [1, 1] };
+const state = { range: WHOLE, base: null, kind: "produce", measure: "p99", drag: "range", mark: null, filter: "", fields: new Set(), times: [1, 1] };
+const isWhole = () => sameRange(state.range, WHOLE);
 let picture = null;
 const SECTIONS = [
-  ["incidents", drawIncidents, true], ["findings", drawFindings, true], ["operations", drawOperations, true], ["blame", drawBlame, true], ["matrix", drawMatrix, true], ["parts", drawParts, true], ["latency", drawLatency, true],
+  ["rest", drawRest, true], ["incidents", drawIncidents, true], ["findings", drawFindings, true], ["operations", drawOperations, true], ["blame", drawBlame, true], ["matrix", drawMatrix, true], ["parts", drawParts, true], ["latency", drawLatency, true],
   ["partitions", drawPartitions, true], ["requests", drawRequests, true], ["moves", drawFailovers, true], ["restarts", drawRestarts, true], ["clients", drawClients, true],
   ["readers", drawReaders, false], ["rules", drawRules, false], ["logs", drawLogs, false],
 ];
@@ -25,20 +26,19 @@ function choose(what, value) {
   drawChartTable();
   keepInAddress();
 }
-// ---------------------------------------------------------------- the range, in words
+// --- the range, in words
 function tellRange() {
   const place = byId("rangeline");
   if (!TIME) { put(place, "No line of these logs has a time: there is nothing to choose a range of."); return; }
-  const [start, end] = rangeTimes(state.range), whole = sameRange(state.range, WHOLE);
+  const [start, end] = rangeTimes(state.range), whole = isWhole();
   const { whole: figures } = operationsOf(state.range, "produce"), worst = blameRows(state.range, "produce").find((row) => NODES[row.place].broker_id !== -1);
   document.documentElement.toggleAttribute("data-ranged", !whole);
-  const incidents = [...document.querySelectorAll(".choose")].map((button) => {
-    const within = inRange(state.range, button.dataset.from, button.dataset.until || null);
-    button.closest("li").classList.toggle("beyond", !within);
+  for (const button of every(".choose")) {
+    button.closest("li").classList.toggle("beyond", !inRange(state.range, button.dataset.from, button.dataset.until || null));
     button.setAttribute("aria-pressed", String(!whole && sameRange(rangeOf(button.dataset), state.range)));
-    return within;
-  });
-  byId("inrange").textContent = whole ? "" : `${count(incidents.filter(Boolean).length)} of ${count(incidents.length)} in the range`;
+  }
+  every(".card").forEach((card, at) => card.classList.toggle("beyond", !isWithin(CHAINS[at], state.range)));
+  byId("inrange").textContent = whole ? "" : `${count(CHAINS.filter((chain) => isWithin(chain, state.range)).length)} of ${count(CHAINS.length)} in the range`;
   byId("from").value = iso(start).slice(0, 19);
   byId("until").value = iso(end).slice(0, 19);
   byId("reset").disabled = whole && !state.base;
@@ -75,7 +75,7 @@ function chooseIncident(window) {
   const box = byId("picture").getBoundingClientRect();
   if (box.top < 0 || box.top > innerHeight - 200) byId("timeline").scrollIntoView({ block: "start" });
 }
-// ---------------------------------------------------------------- the address: what is chosen can be sent on
+// --- the address: what is chosen can be sent on
 // Texts of the page itself, as they came: in UTC.
 let texts = null;
 function showZone(local) {
@@ -104,7 +104,7 @@ function showZone(local) {
 function keepInAddress() {
   const id = decodeURIComponent(location.hash.slice(1)).split(";")[0];
   const parts = [id];
-  if (TIME && !sameRange(state.range, WHOLE)) parts.push("range=" + state.range.join("-"));
+  if (TIME && !isWhole()) parts.push("range=" + state.range.join("-"));
   if (state.base) parts.push("base=" + state.base.join("-"));
   try { history.replaceState(null, "", "#" + parts.join(";")); } catch (error) { /* some viewers of attachments allow no change of the address */ }
 }
@@ -122,21 +122,21 @@ function goTo(id) {
   if (!target && /^(incident|finding|request|partition)-/.test(id)) {
     // It may be among the rows that are not shown yet, or outside the range.
     for (let turn = 0; turn < 50 && !target; turn++) {
-      const buttons = [...document.querySelectorAll(".more button")];
+      const buttons = every(".more button");
       if (!buttons.length) break;
       buttons.forEach((button) => button.click());
       target = byId(id);
     }
-    if (!target && !sameRange(state.range, WHOLE)) { choose("range", WHOLE); target = byId(id); }
+    if (!target && !isWhole()) { choose("range", WHOLE); target = byId(id); }
   }
   if (!target) return;
   for (let outer = target; outer; outer = outer.parentElement) if (outer.tagName === "DETAILS") outer.open = true;
   if (target.openDetails) target.openDetails();
-  document.querySelectorAll(".target").forEach((one) => one.classList.remove("target"));
+  every(".target").forEach((one) => one.classList.remove("target"));
   target.classList.add("target");
   target.scrollIntoView({ block: "start" });
 }
-// ---------------------------------------------------------------- marks
+// --- marks
 function decorate(place) {
   for (const element of place.querySelectorAll("[data-mark]")) {
     const marked = state.mark !== null && element.getAttribute("data-mark") === state.mark;
@@ -153,7 +153,7 @@ function mark(name) {
   byId("unmark").hidden = !state.mark;
   decorate(document.body);
 }
-// ---------------------------------------------------------------- the chart as a table
+// --- the chart as a table
 function drawChartTable() {
   const place = byId("charttable");
   if (place.hidden || !TIME) return;
@@ -162,11 +162,11 @@ function drawChartTable() {
   for (let at = state.range[0]; at < state.range[1]; at++) if (cells[at]) rows.push({ key: String(at), at, figures: cells[at] });
   const of = (found, at) => [...found].filter(([, those]) => those[at]).map(([node, those], place) => [place ? " " : "", nodeChip(node), " " + ms(those[at].waits.quantile(0.99))]);
   put(place, table([
-    column("Interval from", (row) => row.at, (value) => clock(TIME.start + value * TIME.step)), number(KINDS[state.kind], (row) => row.figures.operations), number("with an error", (row) => row.figures.with_error), number("slow", (row) => row.figures.slow_all),
-    duration("wait p50, ms", (row) => row.figures.waits.quantile(0.5)), duration("wait p99, ms", (row) => row.figures.waits.quantile(0.99)), duration("beyond " + SLOW_MS + " ms, ms", (row) => row.figures.slow_us_all / 1000), column("p99 by leader", (row) => row.at, (value) => of(leaders, value), { plain: true }), column("p99 by closing replica", (row) => row.at, (value) => of(replicas, value), { plain: true }),
+    column("Interval from", "at", (value) => clock(TIME.start + value * TIME.step)), number(KINDS[state.kind], (row) => row.figures.operations), number("with an error", (row) => row.figures.with_error), number("slow", (row) => row.figures.slow_all),
+    duration("wait p50, ms", (row) => row.figures.waits.quantile(0.5)), duration("wait p99, ms", (row) => row.figures.waits.quantile(0.99)), duration("beyond " + SLOW_MS + " ms, ms", (row) => row.figures.slow_us_all / 1000), column("p99 by leader", "at", (value) => of(leaders, value), { plain: true }), column("p99 by closing replica", "at", (value) => of(replicas, value), { plain: true }),
   ], { rows, wide: true, limit: 60, note: "Waits of all answers, errors included. " + about() }));
 }
-// ---------------------------------------------------------------- start
+// --- start
 function start() {
   const id = followAddress();
   const on = (name, event, does) => byId(name) && byId(name).addEventListener(event, does);
@@ -175,7 +175,7 @@ function start() {
     if (marked) mark(marked.getAttribute("data-mark"));
   });
   on("unmark", "click", () => mark(state.mark));
-  on("filter", "input", (event) => { state.filter = event.target.value.trim().toLowerCase(); document.querySelectorAll(".filterable").forEach((box) => box.redraw()); });
+  on("filter", "input", (event) => filterBy(event.target.value));
   on("theme", "click", () => { const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches; document.documentElement.dataset.theme = dark ? "light" : "dark"; });
   on("print", "click", () => print());
   on("zone", "click", () => showZone(!ZONE.local));
@@ -188,12 +188,12 @@ function start() {
   on("measure", "change", (event) => { state.measure = event.target.value; picture.draw(); });
   on("drag", "change", (event) => { state.drag = event.target.value; });
   on("astable", "click", (event) => { const place = byId("charttable"); place.hidden = !place.hidden; event.target.setAttribute("aria-pressed", String(!place.hidden)); drawChartTable(); });
-  for (const button of document.querySelectorAll(".command > .copy")) button.addEventListener("click", () => copy(button.parentElement.firstElementChild.textContent, button));
-  for (const button of document.querySelectorAll(".choose")) button.addEventListener("click", () => chooseIncident(button.dataset));
+  for (const button of every(".command > .copy")) button.addEventListener("click", () => copy(button.parentElement.firstElementChild.textContent, button));
+  for (const button of every(".choose")) button.addEventListener("click", () => chooseIncident(button.dataset));
   addEventListener("hashchange", () => goTo(decodeURIComponent(location.hash.slice(1)).split(";")[0]));
   addEventListener("keydown", keys);
   let closed = [];
-  addEventListener("beforeprint", () => { closed = [...document.querySelectorAll("details.finding:not([open])")]; closed.forEach((one) => { one.open = true; }); });
+  addEventListener("beforeprint", () => { closed = every("details.finding:not([open])"); closed.forEach((one) => { one.open = true; }); });
   addEventListener("afterprint", () => closed.forEach((one) => { one.open = false; }));
   if (TIME) {
     picture = new Picture(byId("picture"), state, choose);
@@ -211,7 +211,7 @@ function keys(event) {
   if (event.key === "/" && !/INPUT|SELECT|TEXTAREA/.test(event.target.tagName)) { event.preventDefault(); byId("filter").focus(); }
   if (event.target !== byId("picture") || !TIME || !/^Arrow(Left|Right)$/.test(event.key)) return;
   event.preventDefault();
-  const by = event.key === "ArrowLeft" ? -1 : 1, [first, last] = sameRange(state.range, WHOLE) ? [by > 0 ? -1 : TIME.number, by > 0 ? 0 : TIME.number + 1] : state.range;
+  const by = event.key === "ArrowLeft" ? -1 : 1, [first, last] = isWhole() ? [by > 0 ? -1 : TIME.number, by > 0 ? 0 : TIME.number + 1] : state.range;
   const range = event.shiftKey ? [Math.max(0, first), Math.max(Math.max(0, first) + 1, Math.min(TIME.number, last + by))] : [first + by, last + by];
   if (range[0] >= 0 && range[1] <= TIME.number) choose("range", range);
 }

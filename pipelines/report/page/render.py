@@ -33,6 +33,7 @@ from highwater.pipelines.report.happened import (
     IncidentSummary,
     about,
     bug,
+    chains_by_harm,
     commands,
     has_requests,
     story,
@@ -40,6 +41,7 @@ from highwater.pipelines.report.happened import (
     verdict_words,
     window,
 )
+from highwater.pipelines.report.lines import COMMAND
 from highwater.pipelines.report.model import INCONCLUSIVE, ClusterVerdict, Finding, Report
 from highwater.pipelines.report.summary import gaps
 from highwater.pipelines.report.ticket import ticket_text
@@ -201,7 +203,6 @@ def render_html(report: Report) -> str:
             words=WORDS,
             window=window,
             bug=bug,
-            has_requests=has_requests(report),
             anchor=anchor,
             # Our own, and no value of a report goes into them.
             script=Markup(script),
@@ -210,6 +211,11 @@ def render_html(report: Report) -> str:
             data=Markup(embedded(page_data(report))),
         )
     )
+
+
+def _last_command(action: str) -> str:
+    """Return the last command of an action. The whole action if it has no command."""
+    return [action, *(match[0].rstrip(".,;:") for match in COMMAND.finditer(action))][-1]
 
 
 def linked(text: str) -> Markup:
@@ -240,6 +246,11 @@ def page_data(report: Report) -> dict[str, Any]:
     data["provenance"]["inputs"] = inputs[:INPUTS_MAX]
     for rule, shown in zip(report.rules, data["rules"], strict=True):
         shown["state"] = rule_state(rule, report.coverage.not_checkable)
+    places = {id(incident): place for place, incident in enumerate(report.incidents)}
+    data["chains"] = [
+        {"head": places[id(chain.head)], "parts": [places[id(part)] for part in chain.parts]}
+        for chain in chains_by_harm(report.incidents)
+    ]
     for incident, shown in zip(report.incidents, data["incidents"], strict=True):
         shown["word"] = WORDS[incident.class_]
         for line in shown["evidence"]:
@@ -329,6 +340,7 @@ def _environment() -> Environment:
     # Three times the length of other texts: a command that is cut does not run.
     environment.filters["shown"] = lambda text: plain.plain(text, 3 * plain.TEXT_MAX)
     environment.filters["linked"] = lambda text: linked(plain.plain(text, 3 * plain.TEXT_MAX))
+    environment.filters["last_command"] = _last_command
     environment.filters["count"] = plain.count
     environment.filters["share"] = plain.share
     return environment

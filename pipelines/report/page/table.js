@@ -2,7 +2,7 @@
 "use strict";
 const ROWS_SHOWN = 25;
 
-// A column: name, get(row), show(value), num, rate (a count: changes are per second), hint, rare (0 tells nothing).
+// A column: name, get(row) or the name of a field, show(value), num, rate (a count: changes are per second), hint, rare (0 tells nothing).
 // Options: id, rows, base (rows of the baseline), times (seconds of both ranges), main (column that change is sorted by), note, empty, open(row).
 function table(columns, options) {
   const box = h("div", { class: "tablebox filterable" });
@@ -15,13 +15,13 @@ function table(columns, options) {
     rows.sort((one, other) => size(other.change) - size(one.change));
   }
   function draw() {
-    const those = state.filter ? rows.filter((pair) => has(pair.text ||= tableRow(columns, pair, options)[0].textContent)) : rows;
+    const isFiltered = state.filter && (!state.fields.size || columns.some((column) => state.fields.has(fieldOf(column)))), those = isFiltered ? rows.filter((pair) => textsOf(pair).some(has)) : rows;
     const more = those.length > view.shown
       ? h("p", { class: "more" }, `${plural(those.length - view.shown, "more row")} not shown. `, h("button", { type: "button", onclick: () => { view.shown += 200; draw(); } }, "Show more"))
       : null;
     put(box, those.length ? h("table", { class: options.wide ? "wide" : null }, h("thead", null, h("tr", null, columns.map(header))), h("tbody", null, those.slice(0, view.shown).map((pair) => tableRow(columns, pair, options)))) : null,
       those.length ? h("p", { class: "export" }, ["copy", "CSV"].map((word) => h("button", { type: "button", class: "copy", onclick: (event) => give(event.target, exported(columns, those, options)) }, word))) : null,
-      rows.length ? filtered(those.length, rows.length, "row") : h("p", { class: "note" }, options.empty || "Nothing in this range."), more, options.note ? h("p", { class: "note" }, options.note) : null);
+      rows.length ? (isFiltered || !state.filter ? filtered(those.length, rows.length, "row") : noted("Not filtered: this table has no column for it.")) : noted(options.empty || "Nothing in this range."), more, options.note ? noted(options.note) : null);
     decorate(box);
   }
   function header(column) {
@@ -36,6 +36,8 @@ function table(columns, options) {
     return h("th", { class: column.num ? "num" : null, scope: "col", "aria-sort": sorted ? (view.down ? "descending" : "ascending") : null, title: column.hint },
       column.plain ? column.name : h("button", { type: "button", onclick: press }, column.name, sorted ? (view.down ? " \u2193" : " \u2191") : ""));
   }
+  const textsOf = (pair) => (pair.texts ||= [...tableRow(columns, pair, options)[0].children].map((cell) => cell.textContent));
+  box.fields = () => columns.filter((column, at) => !column.num && rows.some((pair) => has(textsOf(pair)[at]))).map(fieldOf);
   box.redraw = draw;
   draw();
   return box;
@@ -43,12 +45,31 @@ function table(columns, options) {
 function informs(column, pair) {
   return [pair.row, pair.base].some((row) => { const value = row ? column.get(row) : null; return value !== null && value !== undefined && value !== "" && !(column.rare && value === 0); });
 }
-// ---------------------------------------------------------------- the filter
+// --- the filter
 const has = (text) => text.toLowerCase().includes(state.filter);
-function filtered(shown, all, word) {
-  return state.filter && shown < all ? h("p", { class: "note" }, `${shown ? count(shown) : "None"} of ${plural(all, word)} ${shown === 1 ? "has" : "have"} the text of the filter, `, h("b", null, state.filter), ".") : null;
+// What a column names: a filter by a partition leaves tables without partitions as they are.
+const fieldOf = ({ name }) => (/client|partition|broker|leader|replica/i.exec(name) || [name])[0].toLowerCase().replace(/leader|replica/, "broker");
+function filterBy(text) {
+  state.filter = text.trim().toLowerCase();
+  const boxes = every(".filterable");
+  state.fields = new Set(state.filter ? boxes.flatMap((box) => (box.fields ? box.fields() : [])) : []);
+  boxes.forEach((box) => box.redraw());
+  every(".card").forEach((card) => { card.hidden = !has(card.textContent); });
 }
-// ---------------------------------------------------------------- a table for others: numbers and times as they are
+// Rows with one key as the first of them, with all of them as `alike`.
+function alike(rows, key) {
+  const found = new Map();
+  for (const row of rows) {
+    const first = found.get(key(row));
+    if (first) first.alike.push(row);
+    else found.set(key(row), { ...row, alike: [row] });
+  }
+  return [...found.values()];
+}
+function filtered(shown, all, word) {
+  return state.filter && shown < all ? noted(`${shown ? count(shown) : "None"} of ${plural(all, word)} ${shown === 1 ? "has" : "have"} the text of the filter, `, h("b", null, state.filter), ".") : null;
+}
+// --- a table for others: numbers and times as they are
 function exported(columns, pairs, options) {
   const cell = (column, row) => {
     const value = row ? column.get(row) : null;
@@ -62,7 +83,7 @@ function exported(columns, pairs, options) {
 }
 function give(button, lines) {
   if (button.textContent !== "CSV") { copy(lines.map((line) => line.map((text) => plainText(text.replace(/[\t\r\n]+/g, " "))).join("\t")).join("\n"), button); return; }
-  const heading = [...document.querySelectorAll("h2, h3")].filter((one) => one.compareDocumentPosition(button) & Node.DOCUMENT_POSITION_FOLLOWING).pop();
+  const heading = every("h2, h3").filter((one) => one.compareDocumentPosition(button) & Node.DOCUMENT_POSITION_FOLLOWING).pop();
   const text = lines.map((line) => line.map(plainText).map((part) => (/[",\r\n]/.test(part) ? '"' + part.replaceAll('"', '""') + '"' : part)).join(",")).join("\r\n");
   const link = h("a", { href: URL.createObjectURL(new Blob([text], { type: "text/csv" })), download: "highwater-" + heading.textContent.trim().toLowerCase().replace(/[^a-z0-9]+/g, "-") + ".csv" });
   link.click();
@@ -129,23 +150,29 @@ function tableRow(columns, pair, options) {
   line.openDetails = () => toggle(true);
   return [line, content];
 }
-const column = (name, get, show, more) => ({ name, get, show, ...(more || {}) });
+const column = (name, get, show, more) => ({ name, get: typeof get === "string" ? (row) => row[get] : get, show, ...(more || {}) });
 const number = (name, get, show, more) => column(name, get, show || count, { num: true, ...(more || {}) });
 const counted = (name, get, more) => number(name, get, count, { rate: true, ...(more || {}) });
 const duration = (name, get, more) => number(name, get, ms, more);
 
-// ---------------------------------------------------------------- things that can be marked everywhere
+// --- things that can be marked everywhere
 function brokerChip(broker_id, cluster_id) {
   if (broker_id === null || broker_id === undefined) return h("span", { class: "none" }, "-");
   const name = brokerName(broker_id, cluster_id);
   return h("button", { type: "button", class: "chip", "data-mark": "b:" + name, title: "Mark broker " + seen(name) + " everywhere" }, name);
 }
+const brokerOf = (value, row) => brokerChip(value, row.cluster_id);
 const nodeChip = (place) => brokerChip(NODES[place].broker_id, NODES[place].cluster_id);
 function topicChip(topic, partition) {
   if (topic === null || topic === undefined) return h("span", { class: "none" }, "-");
   return h("span", { class: "place" }, h("button", { type: "button", class: "chip topic", "data-mark": "t:" + topic, title: "Mark this topic everywhere" }, topic), partition === null || partition === undefined ? "" : "-" + partition);
 }
 const chips = (brokers, cluster_id) => brokers.map((broker, place) => [place ? " " : "", brokerChip(broker, cluster_id)]);
+// The partition of a row, and those of the rows like it.
+function partitionsOf(row) {
+  const first = topicChip(row.topic, row.partition), more = row.alike.slice(1);
+  return more.length ? [first, folded(`and ${plural(more.length, "more partition")}`, more.map((other, at) => [at ? ", " : "", topicChip(other.topic, other.partition)]))] : first;
+}
 function placeChip(name) {
   if (!name) return h("span", { class: "none" }, "-");
   const cut = name.lastIndexOf("-");
