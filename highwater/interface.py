@@ -40,11 +40,11 @@ _HAS_FORMAT = "highwater.format"
 
 
 class Audit:
-    """The outcome of an audit, and the tables of its lake.
+    """Result of an audit, with access to the tables of its lake.
 
     Args:
-        run: what the audit was given.
-        report: the report. None: it is made from the lake when something of it is asked for.
+        run: options of the audit.
+        report: the report. None builds it from the lake when needed.
     """
 
     def __init__(self, run: Run, report: Report | None = None) -> None:

@@ -17,7 +17,7 @@ _SETTINGS = {"timezone": "ingest.timezone", "log_format": "ingest.log_format", "
 
 
 class KafkaBrokerLog(DataSource):
-    """Records of broker logs, or with the option ``facts`` the rows that they give of a silver table."""
+    """Spark data source of broker log records. Option ``facts`` returns the rows of that silver table instead."""
 
     @classmethod
     def name(cls) -> str:
@@ -25,7 +25,7 @@ class KafkaBrokerLog(DataSource):
         return "kafka-broker-log"
 
     def schema(self) -> StructType:
-        """Return the columns."""
+        """Return the columns of the log records, or of the silver table in option ``facts``."""
         return columns_of(self.options.get("facts"))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -44,7 +44,7 @@ class _LogReader(DataSourceReader):
         self._how = how_of(self._config)
 
     def partitions(self) -> list[InputPartition]:
-        """Read the files once, for their layout and their broker."""
+        """Read the files once for layout and broker. Return the files, or ranges of them, one per task."""
         return [InputPartition(unit) for unit in plan(self._paths, self._config)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

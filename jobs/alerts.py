@@ -129,7 +129,7 @@ def _pagerduty(alert: Alert, environment: Mapping[str, str]) -> Any:
 
 
 def _alertmanager(alert: Alert, _: Mapping[str, str]) -> Any:
-    """Return the body for version 2 of Alertmanager's API, which expects a list."""
+    """Return the alert as a list for version 2 of Alertmanager's API."""
     incident = alert.incident
     labels = {
         "alertname": f"highwater_{incident.kind}",

@@ -20,7 +20,7 @@ TIMEOUT_S = 300
 
 
 def main(logs: Path) -> int:
-    """Audit `logs` in a JVM that writes its classes when it ends, unless there is an archive newer than the jars."""
+    """Create the JVM's class archive by auditing `logs`, unless an archive newer than the jars exists. Return 0."""
     target = archive_path()
     if target.is_file() and target.stat().st_mtime > max(jar.stat().st_mtime for jar in find_delta_jars()):
         return 0

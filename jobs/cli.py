@@ -411,7 +411,7 @@ for _verb in VERBS:
 
 
 def _opened(opens: bool, out: Place, make: Callable[[], ExitCode]) -> ExitCode:
-    """Write a report, then open its page if that is wanted."""
+    """Run `make`, which writes a report, then open the page if `opens` is True."""
     from highwater.jobs.page import open_page, require_local
 
     if opens:
@@ -542,7 +542,7 @@ def _internal(error: Exception) -> ExitCode:
 
 
 def _complain(text: str) -> None:
-    """Print one line on stderr, after the traceback if wanted."""
+    """Print one line on stderr, after the traceback in debug mode."""
     if _debugging():
         traceback.print_exc()
     click.echo(f"highwater: {escape_text(' '.join(text.split()))}", err=True)

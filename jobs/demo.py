@@ -41,7 +41,7 @@ def demo(run: steps.Run, opens: bool) -> ExitCode:
 
 
 def tell(console: Console, run: steps.Run) -> None:
-    """Print what to look at."""
+    """Print the parts of the report to look at, and the next commands."""
     lake = f"--lake {run.lake}"
     gone = fill(_GONE, PROSE_WIDTH, initial_indent="  ", subsequent_indent="  ")
     console.result(f"""

@@ -60,13 +60,10 @@ class CheckResult(NamedTuple):
 
 
 def doctor(conf: Path | None, console: Console, lake: Place, fetches: bool = False) -> ExitCode:
-    """Run all checks, print all findings.
+    """Run all checks and print the results. Return CLEAN if every check passed, else USAGE.
 
     Args:
-        fetches: fetch missing jars first: those for Delta, and for S3's file system if the lake is in S3.
-
-    Returns:
-        CLEAN if every check passed, else USAGE.
+        fetches: download missing jars first: Delta's, and S3's file system if the lake is in S3.
     """
     if fetches:
         in_s3 = isinstance(lake, Uri) and lake.scheme == "s3a"
@@ -97,7 +94,7 @@ def check_all(conf: Path | None, lake: Place) -> list[CheckResult]:
 
 
 def _configuration(conf: Path | None) -> tuple[Config, list[CheckResult]]:
-    """Return the configuration, or the defaults if it is invalid, so that other checks still run."""
+    """Return the configuration and its check. An invalid configuration is replaced by the defaults."""
     try:
         return load_config(conf), [CheckResult("configuration", str(conf or "defaults"))]
     except ConfigError as error:
@@ -142,7 +139,7 @@ def _jars() -> list[CheckResult]:
 
 
 def _worker_python() -> list[CheckResult]:
-    """Import what workers of a local session import, as they do, and name modules that hide others."""
+    """Check that Spark's Python workers can import their modules, and that no other module hides one."""
     found = _import_as_worker()
     remedy = None if found.remedy is None else "rename it, or take its folder out of PYTHONPATH"
     hiding = [f"{shadow.name} is {shadow.module}, which hides {shadow.hidden}" for shadow in find_shadows(sys.path)]
@@ -183,7 +180,7 @@ def _lake(lake: Place) -> list[CheckResult]:
 
 
 def _upgrade(lake: Place) -> list[CheckResult]:
-    """Return the changes that the next writing verb will make, if another version wrote the lake."""
+    """Return the changes that the next writing command will make, if another version wrote the lake."""
     try:
         return [CheckResult("upgrade", f"{what}: by the next run") for what in plan_upgrade(lake)]
     except InputError as refused:

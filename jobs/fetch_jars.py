@@ -34,7 +34,7 @@ _MIRRORED = ("central", "*", "external:*")
 
 
 class Jar(NamedTuple):
-    """A line of the lock."""
+    """A line of conf/jars.lock."""
 
     folder: str  #: below the folder of jars
     group: str
@@ -60,7 +60,7 @@ class Jar(NamedTuple):
 
 
 def locked(folder: str) -> list[Jar]:
-    """Return the jars of a folder in the lock."""
+    """Return the jars that conf/jars.lock lists for a folder."""
     lines = find_conf_file("jars.lock").read_text(encoding="utf-8").splitlines()
     rows = (line.split() for line in lines)
     jars = [Jar(row[0], *row[1].split(":"), int(row[2]), row[3]) for row in rows]  # type: ignore[arg-type, call-arg]
@@ -78,10 +78,7 @@ def fetch_missing(console: Console, session: SessionConfig) -> None:
 
 
 def fetch(console: Console, folder: str) -> Path:
-    """Fetch jars into the folder of sessions, unless they are there.
-
-    Returns:
-        Folder of the jars.
+    """Fetch jars into `folder`, unless present, and return the folder's path.
 
     Raises:
         EnvironmentProblem: the repository does not answer, or sends a file with a wrong checksum.

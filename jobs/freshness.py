@@ -79,11 +79,11 @@ def freshness_line(newest: Sequence[Newest]) -> str:
 
 
 def stale_lines(newest: Iterable[Newest], until_us: int, limit_us: int) -> list[str]:
-    """Return why logs are not fresh, a sentence per cluster or broker.
+    """Return why logs are not fresh, one sentence per cluster or broker.
 
     Args:
-        until_us: end of the judged interval, microseconds since the epoch.
-        limit_us: maximum age of a broker's newest line at `until_us`, microseconds.
+        until_us: end of the judged window, us since the epoch.
+        limit_us: maximum age of a broker's newest line at `until_us`, us.
     """
     by_cluster: dict[str, list[Newest]] = {}
     for line in newest:

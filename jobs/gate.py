@@ -28,7 +28,7 @@ _OUTDATED = (
 
 
 def outdated(report: Report) -> Report:
-    """Return a report that says that the gold tables are outdated. Its verdict is never clean."""
+    """Return the report with a note that the gold tables are outdated. Its verdict is never clean."""
     return doubted(report, _OUTDATED)
 
 
@@ -62,7 +62,7 @@ def gate_code(report: Report, fail_on: str, only_new: bool = False, stale: Seque
 
 
 def _is_known(report: Report) -> bool:
-    """Return True if the previous run had all violations: the report lists all of them, and none is new."""
+    """Return True if the previous run had all violations. False if the report does not list all of them."""
     cut = len(report.violations) >= FINDINGS_MAX or any(rule.left_out and rule.cases for rule in report.rules)
     return bool(report.violations) and not cut and all(finding.is_new is False for finding in report.violations)
 
@@ -70,7 +70,7 @@ def _is_known(report: Report) -> bool:
 def gate_lines(
     report: Report, fail_on: str, only_new: bool = False, cluster_id: str | None = None, stale: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Yield the verdict, the verdict of each cluster, incidents, violations, and reasons for not being clean.
+    """Yield lines: verdict, verdict per cluster, incidents, violations, and reasons for not being clean.
 
     Args:
         fail_on: lowest verdict that fails.
@@ -109,7 +109,7 @@ def gate_lines(
 
 
 def _happened(report: Report) -> Iterator[str]:
-    """Yield a line for each of the most harmful incidents of the window, except intended ones."""
+    """Yield a line for each of the most harmful chains of incidents, except intended actions."""
     chains = worst(report)
     for chain in chains[:INCIDENTS_MAX]:
         yield f"happened: {plain(f'{WORDS[chain.harm]}, {window(chain)}: {first_sentence(chain.head.sentence)}')}"
@@ -119,7 +119,7 @@ def _happened(report: Report) -> Iterator[str]:
 
 
 def _new(report: Report) -> str:
-    """Return the number of new incidents, and of new findings of each kind."""
+    """Return a text with the number of new incidents, and of new findings of each kind."""
     if report.provenance.run_before is None:
         return "no earlier run to compare with"
     kinds: tuple[tuple[str, Sequence[Finding | Incident]], ...] = (
@@ -134,7 +134,7 @@ def _new(report: Report) -> str:
 
 
 def _line(finding: Finding) -> str:
-    """Return rule, place, offsets and time of a finding."""
+    """Return a line with rule, place, offsets and time of a finding."""
     parts = [finding.rule_id, place_of(finding), finding.time or "at no known time"]
     implied = f", implies {len(finding.implied)} more" if finding.implied else ""
     return plain("  ".join(part for part in parts if part)) + implied

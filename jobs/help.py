@@ -117,7 +117,7 @@ COMPLETE_VARIABLE = "_HIGHWATER_COMPLETE"
 
 
 def _write_verbs(formatter: click.HelpFormatter, title: str, verbs: Iterable[click.Command]) -> None:
-    """Write verbs with their first sentence, not shortened."""
+    """Write commands with the first sentence of their help, not shortened."""
     with formatter.section(title):
         formatter.write_dl([(verb.name or "", verb.get_short_help_str(limit=1000)) for verb in verbs])
 

@@ -45,7 +45,7 @@ PARTITIONS_MAX = 20
 
 
 def tell(question: Question, *answers: Answer, is_whole: bool = False) -> ExitCode:
-    """Print answers. The exit code is inconclusive if the logs show no answer.
+    """Print answers. Return INCONCLUSIVE if the logs show no answer.
 
     Args:
         is_whole: print log lines at full length.
@@ -69,7 +69,10 @@ def trace_request(
     correlation_id: int | None,
     connection: str | None,
 ) -> ExitCode:
-    """Print the history of one request, or list the requests if several match."""
+    """Print the history of one request, or list the requests if several match.
+
+    The request is given by (a prefix of) `request_id`, or by broker and correlation id, if needed with the connection.
+    """
     reader = question.reader
     if request_id is not None:
         keys, asked = find_by_id(reader, request_id), f"request {request_id}"
@@ -107,7 +110,12 @@ def _choice(asked: str, keys: list[dict[str, Any]]) -> Answer:
 
 
 def trace_write(question: Question, client_id: str | None, place: str | None) -> ExitCode:
-    """Print the outcome of a client's writes."""
+    """Print at which offsets a client's records were written, and which replicas still hold them.
+
+    Args:
+        client_id: None for all clients.
+        place: topic, or partition as TOPIC-NUMBER. None for all topics.
+    """
     reader = question.reader
     topic, number = (None, None) if place is None else _topic_and_partition(reader, place)
     rows = read_writes(reader, client_id, topic, number, *question.window, question.cluster_id)
@@ -115,10 +123,7 @@ def trace_write(question: Question, client_id: str | None, place: str | None) ->
 
 
 def _topic_and_partition(reader: LakeReader, place: str) -> tuple[str, int | None]:
-    """Return topic and partition of a name. The partition is None if the name is a topic.
-
-    A topic may end with a number, too.
-    """
+    """Return (topic, partition) of a name. The partition is None if the name is a known topic, like ``orders-0``."""
     topics = reader.rows(
         """SELECT 1 FROM (SELECT topic FROM silver_leader_and_isr UNION ALL SELECT topic FROM silver_replica_fetches)
            WHERE topic = $topic LIMIT 1""",
@@ -233,7 +238,7 @@ class Span(NamedTuple):
 
     @property
     def reader(self) -> LakeReader:
-        """Return a reader of the tables of this side's lake.
+        """Return a reader of this side's tables, as of its audit if it names one.
 
         Raises:
             InputError: the lake or the audit does not exist.
@@ -244,7 +249,11 @@ class Span(NamedTuple):
 
 
 def compare_spans(question: Question, first: Span, second: Span, slow_ms: int) -> ExitCode:
-    """Print what changed from the first side to the second."""
+    """Print what changed from `first` to `second`.
+
+    Args:
+        slow_ms: waits longer than this count as slow.
+    """
     sides = [
         compare.side(
             span.reader,
@@ -260,5 +269,5 @@ def compare_spans(question: Question, first: Span, second: Span, slow_ms: int) -
 
 
 def tell_whatif(question: Question) -> ExitCode:
-    """Print the cost of acks=all under other conditions."""
+    """Print the latency of acks=all without each replica, and with another min.insync.replicas."""
     return tell(question, whatif.answer(variants(question.reader, question.cluster_id, *question.window)))

@@ -132,7 +132,7 @@ _RUN = "run:"
 
 
 def _span(text: str, lake: Place) -> Any:
-    """Return a side of a comparison. A text without a time range is the path of a lake."""
+    """Return the lake, run or time range that `text` names. Without a time range it is the path of a lake."""
     from highwater.jobs.inquiries import Span
 
     folder, at, interval = text.rpartition("@")

@@ -37,7 +37,7 @@ def no_lake(root: Place) -> InputError:
 
 
 def closed_days(root: Place, closed: ClusterInstants, cluster_id: str | None) -> Iterator[tuple[str, str]]:
-    """Yield the lake's path and a sentence about closed days, for one cluster or for each.
+    """Yield (lake's path, sentence) about days that no run changes, per cluster.
 
     Args:
         closed: time before which days are closed, by cluster.
@@ -63,14 +63,14 @@ def cluster_files(lake: Lake) -> list[FileCluster]:
 
 
 def only_cluster(lake: Lake, given: Set[str], note: Callable[[str], None]) -> str | None:
-    """Return the cluster to report if the lake holds other clusters than the given logs. None for all clusters.
+    """Return the cluster of the given logs if the lake also has others. None to report all clusters.
 
     Args:
-        given: clusters of the given logs.
-        note: receives a message if the lake holds other clusters.
+        given: cluster ids of the given logs.
+        note: receives a message if the lake has other clusters.
 
     Raises:
-        InputError: the logs are of several clusters, and the lake holds others.
+        InputError: the logs are of several clusters, and the lake has others.
     """
     others = sorted(set(list_clusters(cluster_files(lake))) - given)
     if not given or not others:
@@ -85,10 +85,7 @@ def only_cluster(lake: Lake, given: Set[str], note: Callable[[str], None]) -> st
 
 
 def no_lines_of(lake: Lake, since: datetime | None, until: datetime | None, cluster_id: str | None) -> str | None:
-    """Return why a time range has no line: it begins after the last line or ends before the first.
-
-    None if the range may have lines.
-    """
+    """Return why a time range has no log line: it begins after the last or ends before the first. None if it has."""
     asked = bounds(since, until)
     where = None if cluster_id is None else pc.field("cluster_id") == cluster_id
     rows = lake.rows(LOG_FILES, "first_time", "last_time", where=where)

@@ -85,7 +85,7 @@ def maintain(
 
 
 def looked_after(root: Place) -> tuple[dict[str, Place], list[InputError]]:
-    """Return the tables to maintain, by full name, and the reasons why other tables are skipped."""
+    """Return (tables to maintain by full name, reasons why other tables are skipped)."""
     refused: list[InputError] = [refuse_odd_place(root, *odd) for odd in list_contents(root).odd.items()]
     paths = {}
     for name, path in find_tables(root).items():
@@ -117,7 +117,7 @@ def _planned(due: Sequence[Upkeep]) -> list[tuple[object, ...]]:
 
 
 def _tidied(table: Upkeep, retention_hours: int, fence: Fence) -> tuple[object, ...]:
-    """Maintain one table. Return its row of the answer."""
+    """Maintain one table. Return its row of the printed table."""
     if table.lengthen:
         remember_removed(table.path, retention_hours, fence)
     unneeded = table.unneeded

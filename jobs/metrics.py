@@ -16,13 +16,10 @@ OPENMETRICS = "metrics.openmetrics.txt"
 
 
 def export(question: Question, out: Place) -> ExitCode:
-    """Write the metrics of a lake. If the question names a cluster, write only the metrics of that cluster.
-
-    Args:
-        question: window, by the start of the minutes.
+    """Write broker metrics of the question's window and cluster as an OpenMetrics file. Samples count by minute start.
 
     Raises:
-        InputError: the lake does not exist, has no metrics of the window or cluster, or the folder cannot be written.
+        InputError: the lake does not exist, has no such metrics, or the file cannot be written.
     """
     brokers, requests = (_rows(question, name) for name in ("broker_metrics", "request_metrics"))
     since_us, until_us = question.window

@@ -14,12 +14,12 @@ from highwater.schemas.gold import RUNS
 
 
 def is_noted(lake: Lake, run_id: str) -> bool:
-    """Return True if the ledger has a row for this audit."""
+    """Return True if ``state.runs`` has a row for this audit."""
     return run_id in lake.rows(RUNS, "run_id")["run_id"].to_pylist()
 
 
 def note_run(lake: Lake, config: Config, report: Report, run_id: str, started: datetime) -> None:
-    """Add a row for an audit to the ledger, unless it has one."""
+    """Add a row for an audit to the table of runs, unless it has one."""
     if is_noted(lake, run_id):
         return
     row = {

@@ -64,7 +64,7 @@ Problems = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Run:
-    """Options and output of a step."""
+    """Options and console of a command."""
 
     config: Config
     console: Console
@@ -213,16 +213,16 @@ def open_lake(
     text_bytes: Callable[[], int] = int,
     look: Callable[[Lake], None] = lambda _: None,
 ) -> Iterator[Lake]:
-    """Yield the lake of a verb.
+    """Yield the lake of a command.
 
-    A verb that writes waits for its lock before Spark starts. Its lake is then upgraded to this version. A verb that
-    only reads starts no Spark.
+    A writing command waits for the lake's lock, upgrades the lake to this version, and starts Spark. A reading command
+    starts no Spark.
 
     Args:
         logs: logs to ingest. With logs, the lake need not exist.
-        writes: the verb writes to the lake.
-        text_bytes: returns the approximate bytes of text that a writing verb reads. Not called if there are logs.
-        look: called with the lake of a writing verb, before Spark starts.
+        writes: True if the command writes to the lake.
+        text_bytes: returns the approximate size of the text that a writing command reads. Not called if there are logs.
+        look: called with the lake of a writing command, before Spark starts.
 
     Raises:
         InputError: the lake does not exist, a log is missing or invalid, or a folder in a store is unknown.
@@ -271,7 +271,7 @@ def open_lake(
 
 @contextmanager
 def stage(run: Run, lake: Lake, name: str) -> Iterator[None]:
-    """Show a step of the work here and in Spark's UI, while the context is open."""
+    """Show a named step on the console and in Spark's UI while the context is open."""
     with run.console.stage(name), name_jobs(lake.spark, name) if lake.has_spark else nullcontext():
         yield
 
@@ -307,7 +307,7 @@ def _opened_for(run: Run, verb: str, logs: Sequence[Place]) -> Iterator[tuple[La
 
 
 def _ingested(run: Run, lake: Lake, inputs: Inputs) -> Iterator[tuple[Problems, bool, set[str]]]:
-    """Write files to bronze. Yield after each batch: problems, True for the last batch, and all clusters.
+    """Write files to bronze. Yield (problems, is last batch, all cluster ids) after each batch.
 
     Data directories are read with the last batch. If a directory does not show its owner, all logs are searched for it.
     """
@@ -397,7 +397,12 @@ def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str
 def whole_report(
     run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str]], started: datetime | None
 ) -> Report:
-    """Return the report with all details that the page shows."""
+    """Return the report with all details that the page shows.
+
+    Args:
+        problems: (path, problem) of files that could not be read completely.
+        started: start of the command. None if its duration is unknown.
+    """
     cluster_id = run.cluster_id(lake)
     # Run concurrently: while a query is planned, a core has nothing to do.
     collected, detail = run_concurrently(

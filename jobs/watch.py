@@ -52,7 +52,7 @@ class Recipients(NamedTuple):
 
 
 class _OfRound(Console):
-    """The console of a round: only what the user should look at, and that once."""
+    """The console of one audit round: passes on each message for the user only once."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -137,7 +137,7 @@ def _round(
 
 
 def _at_first(report: Report, console: Console) -> dict[str, str]:
-    """Print how many incidents ended before the watch began. Return the states of these incidents."""
+    """Print how many incidents ended before the watch began. Return their states by incident id."""
     over = {incident.incident_id: ENDED for incident in _worth_telling(report) if incident.end_time is not None}
     if over:
         console.result(f"{number(len(over), 'incident')} ended before the watch began: highwater incidents")
@@ -145,7 +145,11 @@ def _at_first(report: Report, console: Console) -> dict[str, str]:
 
 
 def undelivered(report: Report, states: dict[str, str]) -> list[Alert]:
-    """Return the alerts of the last round that were not delivered."""
+    """Return the alerts that could not be delivered in the last round.
+
+    Args:
+        states: state by incident id.
+    """
     return [
         Alert(incident, state.startswith(ENDED))
         for incident in _worth_telling(report)
@@ -154,10 +158,13 @@ def undelivered(report: Report, states: dict[str, str]) -> list[Alert]:
 
 
 def due(report: Report, states: dict[str, str]) -> list[Alert]:
-    """Return due alerts in order of time: incidents that began, and reported incidents that ended.
+    """Return due alerts in time order: incidents that began, and announced incidents that ended.
 
-    An incident that has ended when it is first seen begins in this round and ends in the next. A service that receives
-    both alerts at once would call no one.
+    An incident that has already ended when first seen begins in this round and ends in the next. A service that
+    receives both at once would notify no one.
+
+    Args:
+        states: state by incident id.
     """
     begun = [incident for incident in _worth_telling(report) if incident.incident_id not in states]
     ended = [
@@ -194,7 +201,7 @@ def _deliver(alert: Alert, recipients: Recipients) -> None:
 
 
 def _remind(report: Report, states: dict[str, str], recipients: Recipients, console: Console) -> None:
-    """Repeat open alerts to Alertmanager, which closes an alert that is not repeated."""
+    """Repeat alerts for lasting incidents to Alertmanager, which closes alerts that are not repeated."""
     for incident in _worth_telling(report):
         if states.get(incident.incident_id) == BEGUN and incident.end_time is None:
             try:
@@ -204,7 +211,7 @@ def _remind(report: Report, states: dict[str, str], recipients: Recipients, cons
 
 
 def _states_before(out: Place) -> dict[str, str] | None:
-    """Return the states that an earlier watch reported. None if no watch stored any."""
+    """Return the state by incident id that an earlier watch stored. None if there is none."""
     store = store_of(out)
     if not store.is_file(out / TOLD):
         return None

@@ -21,7 +21,7 @@ _FORMULA: Final = re.compile(r"\s*+(?:[=@]|[+\-](?!(?:\d+(?:\.\d+)?)?\Z))|[\t\r]
 
 
 def list_plain_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """Return rows of plain values: times as ISO 8601 in UTC, decimals as numbers."""
+    """Return rows as dicts of plain values: times as ISO 8601 in UTC, decimals as numbers."""
     columns = [[_convert_value(value) for value in column.to_pylist()] for column in table.columns]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
@@ -49,25 +49,25 @@ def format_json(table: pa.Table) -> str:
 
 
 def format_csv(table: pa.Table) -> str:
-    """Return CSV with a header; null is empty, nested values are JSON.
+    """Return a table as CSV with a header. Null is empty, nested values are JSON.
 
-    A text that spreadsheets would take for a formula begins with an apostrophe.
+    A text that spreadsheets would read as a formula gets a leading apostrophe.
     """
     return format_csv_lines([table.column_names, *(row.values() for row in list_plain_rows(table))])
 
 
 def format_csv_lines(rows: Iterable[Iterable[Any]]) -> str:
-    """Return rows as `format_csv` writes them."""
+    """Return rows as CSV text, escaped like `format_csv`."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(map(_format_csv_cell, row) for row in rows)
     return text.getvalue().rstrip("\n")
 
 
 def format_columns(table: pa.Table, width: int | None = None) -> str:
-    """Return aligned columns, numbers right-aligned and rounded.
+    """Return a table as text in aligned columns. Numbers are right-aligned and rounded.
 
     Args:
-        width: columns of the terminal. None means no limit.
+        width: width of the terminal in columns. None for no limit.
     """
     rows = [{name: _shorten_number(value) for name, value in row.items()} for row in list_plain_rows(table)]
     right = [bool(rows) and all(_is_number(row[name]) for row in rows) for name in table.column_names]

@@ -16,7 +16,7 @@ Value = Any
 
 
 def arrow_schema(types: Mapping[str, str]) -> pa.Schema:
-    """Return the Arrow schema of columns with Spark type names."""
+    """Return the Arrow schema of columns, given Spark type names by column."""
     return to_arrow_schema(shape(types), timezone="UTC")
 
 
@@ -55,22 +55,22 @@ def _make_column(data_type: pa.DataType, row_count: int, value: Value) -> pa.Arr
 
 
 def micros(column: pa.Array) -> pa.Array:
-    """Return timestamps as microseconds since the epoch."""
+    """Return a timestamp array as integers, us since the epoch."""
     return column.cast(pa.int64())
 
 
 def first_of(*columns: Value) -> pa.Array:
-    """Return the first non-null value of each row."""
+    """Return the first non-null value of the columns, row by row."""
     return pc.coalesce(*columns)
 
 
 def when(condition: pa.Array, value: Value, otherwise: Value = None) -> pa.Array:
-    """Return `value` for rows whose condition holds, else `otherwise`, also for a null condition."""
+    """Return `value` for rows where the condition is true, else `otherwise`. A null condition counts as false."""
     return pc.if_else(pc.fill_null(condition, False), value, otherwise)
 
 
 def both(*conditions: pa.Array) -> pa.Array:
-    """Return True for rows in which all conditions hold; null counts as false."""
+    """Return a mask of rows where all conditions are true. Null counts as false."""
     result = pc.fill_null(conditions[0], False)
     for condition in conditions[1:]:
         result = pc.and_(result, pc.fill_null(condition, False))
@@ -78,12 +78,12 @@ def both(*conditions: pa.Array) -> pa.Array:
 
 
 def is_in(column: pa.Array, values: Sequence[Any]) -> pa.Array:
-    """Return True for rows with one of some values; False for null."""
+    """Return a mask of rows with one of `values`. False for null."""
     return pc.is_in(column, value_set=pa.array(list(values), column.type))
 
 
 def look_up(values: Mapping[Any, Any], keys: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return the value of each key; null for an unknown key."""
+    """Return the mapped value of each key. Null for a key without value."""
     if not values:
         return pa.nulls(len(keys), data_type)
     index = pc.index_in(keys, value_set=pa.array(list(values), keys.type))
@@ -91,10 +91,10 @@ def look_up(values: Mapping[Any, Any], keys: pa.Array, data_type: pa.DataType) -
 
 
 def explode(rows: pa.RecordBatch, name: str, item: str) -> pa.RecordBatch:
-    """Return one row per item of a list column, in place of that column.
+    """Return one row per item of a list column. The column is replaced.
 
     Args:
-        item: name of the item. Fields of a struct become columns ``<item>.<field>``.
+        item: name of the new column. A struct gives columns ``<item>.<field>``.
     """
     lists = rows.column(name)
     parents, items = pc.list_parent_indices(lists), pc.list_flatten(lists)
@@ -105,7 +105,11 @@ def explode(rows: pa.RecordBatch, name: str, item: str) -> pa.RecordBatch:
 
 
 def fill_topic_names(topic_names: Mapping[tuple[str, str], str], rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows with topic names in place of ``id:<topic id>``, if a line shows the name."""
+    """Replace ``id:<topic id>`` in column ``topic`` by the topic's name, if known.
+
+    Args:
+        topic_names: topic name by (cluster, topic id).
+    """
     topic = rows.column("topic")
     if not topic_names or not pc.any(pc.starts_with(topic, "id:")).as_py():
         return rows

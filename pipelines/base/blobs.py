@@ -43,7 +43,7 @@ def shape(types: Mapping[str, str]) -> StructType:
 
 
 def pack(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of a table as one row of `BLOB_SCHEMA`."""
+    """Serialize rows of a table (Arrow IPC, zstd) as one row of `BLOB_SCHEMA`."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema, options=_COMPRESSED) as stream:
         stream.write_batch(batch)
@@ -52,13 +52,13 @@ def pack(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def pack_all(table: str, batches: Iterable[pa.RecordBatch]) -> Batches:
-    """Yield rows of one table as blobs."""
+    """Yield batches of one table, serialized as `pack` does."""
     for batch in batches:
         yield pack(table, batch)
 
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> Batches:
-    """Yield the rows in blobs of one table."""
+    """Yield the deserialized rows of column ``rows``, which `pack` made. All must be of one table."""
     for batch in batches:
         for blob in batch.column("rows"):
             with pa.ipc.open_stream(blob.as_buffer()) as stream:
@@ -66,7 +66,7 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> Batches:
 
 
 def read_blobs(blobs: Iterable[tuple[str, bytes]]) -> defaultdict[str, list[dict[str, Any]]]:
-    """Return rows by table of a few blobs."""
+    """Return the deserialized rows as dicts, by table. Only for small tables."""
     rows_of: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for table, rows in blobs:
         with pa.ipc.open_stream(rows) as stream:
@@ -75,13 +75,13 @@ def read_blobs(blobs: Iterable[tuple[str, bytes]]) -> defaultdict[str, list[dict
 
 
 class Tables:
-    """Buffer of rows of several tables, which packs full blobs.
+    """Buffers rows of several tables and serializes them when enough are collected.
 
     Args:
-        shapes: columns by table; instants are microseconds.
+        shapes: columns by table. Times are given in us.
 
     Attributes:
-        full: blobs to return.
+        full: serialized rows, not yet taken.
     """
 
     def __init__(self, shapes: Mapping[str, StructType]) -> None:
@@ -102,12 +102,12 @@ class Tables:
         self.add(table, list(map(row.get, self._names[table])))
 
     def take(self) -> Batches:
-        """Yield the full blobs."""
+        """Yield and clear the serialized rows."""
         full, self.full = self.full, []
         yield from full
 
     def rest(self) -> Batches:
-        """Yield all remaining rows."""
+        """Serialize and yield all remaining rows."""
         for table, rows in self._rows.items():
             if rows:
                 self._fill(table)

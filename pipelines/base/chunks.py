@@ -53,11 +53,11 @@ _SMALLEST: Final = -(1 << 63)
 
 @dataclass(frozen=True)
 class Keyed:
-    """Key, order and columns of the rows of a fold.
+    """How a keyed stage shuffles its rows: columns, key and order.
 
     Args:
         columns: columns of a row.
-        key: columns that form the group; they come first in the input of a worker.
+        key: columns that form a group; first in the input of a worker.
         order: columns that order the rows of a group.
         taken: columns after the key in the input of a worker.
     """
@@ -69,7 +69,7 @@ class Keyed:
 
     @cached_property
     def state(self) -> StructType:
-        """Return the columns of a state: the key, and the serialized state of an earlier run."""
+        """Return the columns of a saved state: the key, and the serialized state."""
         return StructType([*(self.columns[name] for name in self.key), StructField(FROZEN, BINARY)])
 
     @cached_property
@@ -82,16 +82,16 @@ class Keyed:
         return _convert_schema(StructType([self.columns[name] for name in names]))
 
     def make_chunks(self, batches: Iterable[pa.RecordBatch], buckets: Sequence[int], fold: int = 0) -> Batches:
-        """Yield the chunks of a task's rows, bucket by bucket.
+        """Yield a task's rows sorted and serialized, one item per bucket of keys.
 
         Args:
-            buckets: numbers of the buckets.
-            fold: number of the fold in the query, below 256.
+            buckets: bucket ids to use.
+            fold: number of the stage in the query, below 256.
         """
         return self._pack_chunks(batches, self._schema, self._sorted_by, buckets, bytes([fold]) + _ROW)
 
     def make_state_chunks(self, batches: Iterable[pa.RecordBatch], buckets: Sequence[int], fold: int = 0) -> Batches:
-        """Yield the chunks of states."""
+        """Yield saved states serialized like rows, to be read before the rows of their bucket."""
         return self._pack_chunks(batches, _convert_schema(self.state), self.key, buckets, bytes([fold]) + _STATE)
 
     def _pack_chunks(
@@ -131,10 +131,10 @@ class Keyed:
         return pa.RecordBatch.from_arrays(columns, schema=_convert_schema(CHUNK))
 
     def merge_chunks(self, chunks: Iterable[tuple[bytes, Any]]) -> Batches:
-        """Yield the rows of one bucket in order, with the columns that a worker gets.
+        """Merge the sorted, serialized rows of one bucket. Yield batches with the columns that a worker gets.
 
         Args:
-            chunks: place and rows of each chunk, in the order of their places; without states.
+            chunks: (sort key, rows), sorted. States are not allowed.
         """
         held: list[pa.Table] = []
         limit = _MERGED_ROWS
@@ -172,7 +172,7 @@ def _convert_schema(columns: StructType) -> pa.Schema:
 
 
 def assign_buckets(key: Sequence[pa.ChunkedArray], count: int) -> Any:
-    """Return the bucket number of each row. All tasks compute equal numbers."""
+    """Return the bucket index (0 to `count` - 1) of each row. Every task computes the same index."""
     hashes = np.zeros(len(key[0]), np.uint64)
     for column in key:
         hashes = (hashes ^ _compute_hashes(column)) * _PRIME
@@ -196,7 +196,7 @@ def _sort_rows(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def encode_sort_key(values: Iterable[Any]) -> bytes:
-    """Return bytes that sort as the values do, column by column: nulls first, numbers, texts by their bytes.
+    """Return bytes that sort like the values, column by column: nulls first, then numbers, then texts by UTF-8 bytes.
 
     Raises:
         TypeError: a value has another type.
@@ -220,12 +220,12 @@ def _encode_value(value: Any) -> bytes:
 
 
 def read_fold_number(place: bytes) -> int:
-    """Return the number of the fold of a chunk."""
+    """Return the number of the stage in a sort key."""
     return place[0]
 
 
 def is_of_states(place: bytes) -> bool:
-    """Return True if a chunk holds states, not rows."""
+    """Return True if a sort key belongs to saved states, not rows."""
     return place[1:2] == _STATE
 
 

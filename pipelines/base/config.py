@@ -43,10 +43,10 @@ def _flatten_settings(value: object) -> object:
 
 
 def _require(pattern: str, problem: str) -> BeforeValidator:
-    """Return a validator of texts.
+    """Return a pydantic validator of texts.
 
     Args:
-        pattern: matches a valid text as a whole.
+        pattern: regular expression for a whole valid text.
         problem: message for an invalid text, which replaces ``{!r}``.
     """
 
@@ -66,7 +66,7 @@ Days = Annotated[str, _require(r"[1-9][0-9]{0,4}d", "invalid number of days {!r}
 
 
 def _validate_zone(value: object) -> object:
-    """Validate an IANA zone name."""
+    """Return the value if it is an IANA zone name. Raise a ValueError otherwise."""
     try:
         ZoneInfo(str(value))
     except (KeyError, ValueError, OSError):
@@ -140,7 +140,7 @@ class LatencyConfig(_Section):
 
 
 class QualityConfig(_Section):
-    """Expectations of the data before results are computed."""
+    """Settings of the data quality checks."""
 
     enabled: bool
     time_slack_ms: int = Field(ge=0)
@@ -149,14 +149,14 @@ class QualityConfig(_Section):
 
 
 class AuditConfig(_Section):
-    """How the rules of correctness judge."""
+    """Settings of the correctness rules."""
 
     clock_skew_max_ms: int = Field(ge=0)
     severity: dict[str, Literal["violation", "observation", "off"]]
 
 
 class RetentionConfig(_Section):
-    """Days for which layers are kept (``90d``). None: as ``expire --keep`` says."""
+    """How many days each layer is kept (``90d``). None: `expire --keep` decides."""
 
     bronze_keep: Days | None = None
     silver_keep: Days | None = None
@@ -236,9 +236,9 @@ def load_config(path: Path | None = None, overrides: Mapping[str, Any] | None = 
 
 
 def find_other_writer(path: Path) -> str | None:
-    """Return in words the other users who may change a configuration file. None if only its owner may.
+    """Return who else may change a configuration file, in words. None if only its owner may.
 
-    The file is code: Spark's options name classes that its JVM loads.
+    The file can run code: Spark options name classes that its JVM loads.
     """
     for place, what in ((path.resolve(), "it"), (path.resolve().parent, "its folder")):
         try:

@@ -35,10 +35,10 @@ _FACTOR_MIN, _FACTOR_MAX = 0.2, 10.0
 
 
 class Plan:
-    """Stages of a run, and the speed of this machine relative to the measured one.
+    """Stages of a run, to estimate the remaining time.
 
     Args:
-        stages: stages in their order. Stages without a measurement count as zero seconds.
+        stages: names in order. A stage without a reference duration counts as 0 s.
         text_bytes: approximate size of the new logs.
     """
 
@@ -58,14 +58,14 @@ class Plan:
             self._taken[stage] = seconds
 
     def position(self, stage: str) -> int | None:
-        """Return the number of a stage, from 1; None if it is not planned, or repeated for a later batch."""
+        """Return the number of a stage, from 1. None if it is not planned, or has already run for an earlier batch."""
         return self.stages.index(stage) + 1 if stage in self._expected and stage not in self._taken else None
 
     def estimate_left_s(self, stage: str, elapsed_s: float) -> float | None:
-        """Return the estimated seconds until the end of the last stage. None if unknown.
+        """Return the estimated seconds until the last stage ends. None if unknown.
 
         Args:
-            elapsed_s: time for which `stage` has run.
+            elapsed_s: how long `stage` has been running.
         """
         if self.position(stage) is None:
             return None
@@ -82,7 +82,7 @@ class Plan:
 
 
 def format_progress(plan: Plan | None, stage: str, elapsed_s: float) -> str:
-    """Return the progress line of a running stage."""
+    """Return the progress line of a running stage: name, elapsed time, estimated time left."""
     text = f"{stage}  {elapsed_s:.0f} s"
     left = None if plan is None else plan.estimate_left_s(stage, elapsed_s)
     if plan is None or left is None:
@@ -121,10 +121,10 @@ class Console:
         """Print an answer on stdout, unchanged."""
 
     def prose(self, text: str, hang: int | None = None) -> None:
-        """Print an answer in sentences on stdout. A terminal breaks lines between words.
+        """Print sentences on stdout. A terminal wraps lines between words.
 
         Args:
-            hang: indent of continuation lines, columns. None for two more than the line itself.
+            hang: indentation of continuation lines. None for two columns more than the line itself.
         """
         self.result(text)
 
@@ -133,7 +133,7 @@ class Console:
 
 
 class _Watched:
-    """Text of a spinner, computed each time it is drawn."""
+    """Text of a spinner, computed at each refresh."""
 
     def __init__(self, plan: Plan | None, stage: str) -> None:
         self._plan, self._stage, self._started = plan, stage, time.monotonic()

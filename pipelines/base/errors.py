@@ -31,12 +31,12 @@ class HighwaterError(Exception):
 
 
 class ConfigError(HighwaterError):
-    """A value of the configuration cannot be used.
+    """A configuration value is invalid.
 
     Attributes:
         file: the file, or ``command line``.
-        key: dotted key, empty when the file as a whole cannot be read.
-        allowed: what would be accepted, empty when that cannot be listed.
+        key: dotted key. Empty if the whole file cannot be read.
+        allowed: valid values. Empty if they cannot be listed.
     """
 
     exit_code = USAGE
@@ -52,11 +52,11 @@ class ConfigError(HighwaterError):
 
 
 class InputError(HighwaterError):
-    """A file or folder that the command was given cannot be used.
+    """A file or folder given to the command cannot be used.
 
     Attributes:
         file: the file or folder.
-        remedy: what to do about it.
+        remedy: what to do.
     """
 
     exit_code = USAGE
@@ -73,14 +73,14 @@ class SchemaMismatch(InputError):
 
 
 class ForeignTable(InputError):
-    """A table names files elsewhere, or has constraints, generated columns or properties that are not declared."""
+    """A table of the lake names files elsewhere, or has undeclared constraints, generated columns or properties."""
 
 
 class LakeBusy(InputError):
     """Another run writes the lake.
 
     Attributes:
-        holder: which one, in words.
+        holder: description of that run.
     """
 
     def __init__(self, lake: str | PathLike[str], holder: str, waited_s: float) -> None:
@@ -98,10 +98,10 @@ class LeaseLost(InputError):
 
 
 class QualityError(HighwaterError):
-    """No file is left to audit: all were read wrongly, and are in quarantine.
+    """No file is left to audit: all were read wrongly and are in quarantine.
 
     Attributes:
-        files: path and problem of each.
+        files: (path, problem) of each.
     """
 
     exit_code = USAGE
@@ -114,10 +114,10 @@ class QualityError(HighwaterError):
 
 
 class EnvironmentProblem(HighwaterError):
-    """Something that the machine has to provide is missing.
+    """The machine lacks something that is required.
 
     Attributes:
-        remedy: what to do about it.
+        remedy: what to do.
     """
 
     exit_code = USAGE
@@ -129,4 +129,4 @@ class EnvironmentProblem(HighwaterError):
 
 
 class LakeError(HighwaterError):
-    """Rows were handed to the lake that do not fit the table they are meant for."""
+    """Rows do not fit the table that they are written to."""

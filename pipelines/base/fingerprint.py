@@ -45,22 +45,22 @@ def rules_fingerprint() -> str:
 
 
 def compute_grammar_fingerprint() -> str:
-    """Return the fingerprint of the grammars that make silver from bronze, without a space."""
+    """Return the version tag of the grammars that parse bronze into silver, without spaces."""
     return f"{GRAMMAR}-{NUMBERS[GRAMMAR]}"
 
 
 def compute_replay_fingerprint(config_hash: str, grammar: str) -> str:
-    """Return the fingerprint of replay code, grammars and settings. State with another fingerprint is not reused.
+    """Return the version tag of replay code, grammars and settings. State with another tag is not reused.
 
     Args:
-        config_hash: hash of the sections that it depends on, `pipelines.base.config.Config.replay_hash`.
-        grammar: fingerprint of the grammars that parsed silver.
+        config_hash: `pipelines.base.config.Config.replay_hash`.
+        grammar: version tag of the grammars that parsed silver.
     """
     return " ".join((f"{REPLAY}-{NUMBERS[REPLAY]}", grammar, config_hash[:16]))
 
 
 def compute_audit_fingerprint() -> str:
-    """Return the fingerprint of the rules that judge facts of a partition."""
+    """Return the version tag of replay and rules. Saved rule state with another tag is not reused."""
     return f"{REPLAY}-{NUMBERS[REPLAY]} {RULES}-{NUMBERS[RULES]}"
 
 
@@ -78,14 +78,11 @@ def compute_inputs_fingerprint(file_ids: Iterable[str], replay: str) -> str:
 
 
 def run_id(inputs: str, config_hash: str) -> str:
-    """Return the id of an audit: equal files, grammars, replay, rules and settings give equal ids.
+    """Return the id of an audit, 32 hex digits. Equal files, grammars, replay, rules and settings give equal ids.
 
     Args:
         inputs: result of `compute_inputs_fingerprint`.
-        config_hash: hash of the sections that the rules depend on, `pipelines.base.config.Config.rules_hash`.
-
-    Returns:
-        32 hex digits.
+        config_hash: `pipelines.base.config.Config.rules_hash`.
     """
     return sha256("\n".join([inputs, str(NUMBERS[RULES]), config_hash]).encode()).hexdigest()[:32]
 

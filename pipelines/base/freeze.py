@@ -32,10 +32,10 @@ _SCALARS: Final = frozenset((type(None), bool, int, str))
 
 
 class Freezer:
-    """Serializer of folds that consist of containers and of objects of certain classes.
+    """Serializes replay state: containers, and objects of certain classes.
 
     Args:
-        classes: all classes that a fold may hold: named tuples, classes with slots and classes without.
+        classes: all classes that a state may contain: named tuples, classes with slots and classes without.
 
     Raises:
         TypeError: two of the classes have the same name.
@@ -47,26 +47,26 @@ class Freezer:
             raise TypeError(f"duplicate names among {', '.join(map(_read_name, classes))}")
 
     def shape(self) -> str:
-        """Return the encoding, the classes and their attributes as text. A fold of another shape is not restored."""
+        """Return the layout as text: encoding, classes and attributes. State of another layout cannot be restored."""
         return repr((FORMAT, sorted((name, sorted(_list_attribute_names(cls))) for name, cls in self._classes.items())))
 
     def freeze(self, fold: object, outside: Sequence[object]) -> bytes:
-        """Serialize a fold without the objects from outside.
+        """Serialize a state without the objects in `outside`.
 
         Args:
             outside: objects that `thaw` replaces, in the same order.
 
         Raises:
-            TypeError: the fold holds an object of an unlisted class.
+            TypeError: the state contains an object of an unlisted class.
         """
         writer = _Writer(self._classes, outside)
         return orjson.dumps({"format": FORMAT, "fold": writer.encode(fold), "classes": writer.classes})
 
     def thaw(self, frozen: bytes, outside: Sequence[object]) -> Any:
-        """Restore a fold. `outside` replaces, in order, the objects left out by `freeze`.
+        """Restore a state. `outside` replaces, in order, the objects left out by `freeze`.
 
         Raises:
-            ValueError: not a result of `freeze` for these classes.
+            ValueError: `frozen` was not made by `freeze` for these classes.
         """
         try:
             document = orjson.loads(frozen)
@@ -81,7 +81,7 @@ class Freezer:
 
 
 def _read_name(cls: type) -> str:
-    """Return the name of a class in frozen text, without its module, which may differ by installation."""
+    """Return the name of a class in serialized state, without its module, which may differ by installation."""
     return cls.__qualname__
 
 
@@ -105,7 +105,7 @@ def _list_attributes(cls: type, item: object) -> list[str]:
 
 
 class _Writer:
-    """Encoder of one fold. `classes` lists the name and the attributes of each class found so far."""
+    """Encodes one state. `classes` lists name and attributes of each class found so far."""
 
     def __init__(self, known: dict[str, type], outside: Sequence[object]) -> None:
         self.classes: list[tuple[str, list[str]]] = []

@@ -17,11 +17,11 @@ _PROSE_MIN: Final = 16
 
 
 def format_grid(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], width: int | None) -> str:
-    """Return a table. Return one block per row if the table does not fit.
+    """Return rows as aligned columns, or as one block per row if the columns do not fit.
 
     Args:
-        right: which columns are right-aligned, such as numbers.
-        width: columns of the terminal. None means no limit.
+        right: True for each right-aligned column.
+        width: width of the terminal in columns. None for no limit.
     """
     columns = list(zip(heads, *rows, strict=True))
     widths = _fit_widths(columns, right, width)

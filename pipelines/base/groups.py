@@ -17,24 +17,24 @@ Row = TypeVar("Row")
 
 
 class States(Protocol):
-    """Frozen states of an earlier run, by key."""
+    """Saved states of an earlier run, by key."""
 
     def take(self, key: Key) -> bytes | None:
-        """Return the state of a key, once; None if it has none."""
+        """Return and remove the state of a key. None if it has none."""
 
     def rest(self) -> Iterable[tuple[Key, bytes]]:
-        """Return the states of keys that were not taken."""
+        """Return the (key, state) pairs that were not taken."""
 
 
 def groups(
     batches: Iterable[pa.RecordBatch], width: int, rows_of: Callable[[Columns], Iterable[Row]]
 ) -> Iterator[tuple[Key, Iterator[Row]]]:
-    """Yield the rows of each key as a stream: a group ends when the next one begins.
+    """Yield (key, rows) of each group as a stream: a group ends when the next one begins.
 
     Args:
         batches: sorted by key, in Spark's order (nulls first, strings by their bytes).
         width: number of key columns, which come first.
-        rows_of: makes rows of the other columns, whose lists are tuples.
+        rows_of: makes rows from the other columns. Lists are tuples.
 
     Raises:
         ValueError: keys do not ascend, so a group might be split.
@@ -46,7 +46,10 @@ def groups(
 def join_states(
     states: States, batches: Iterable[pa.RecordBatch], width: int, rows_of: Callable[[Columns], Iterable[Row]]
 ) -> Iterator[tuple[Key, bytes | None, Iterator[Row]]]:
-    """Yield the rows and the state of each key, then keys with a state but no rows."""
+    """Yield (key, saved state or None, rows) of each group, then of keys with a state but no rows.
+
+    Arguments as for `groups`.
+    """
     for key, rows in groups(batches, width, rows_of):
         yield key, states.take(key), rows
     for key, frozen in states.rest():
@@ -54,12 +57,14 @@ def join_states(
 
 
 def each(make: Callable[[tuple[Any, ...]], Row]) -> Callable[[Columns], Iterable[Row]]:
-    """Return a function for `groups` that maps the values of each row, for example to a named tuple (``_make``)."""
+    """Return a `rows_of` for `groups` that applies `make` to each row's values, for example ``_make`` of a named
+    tuple.
+    """
     return lambda columns: map(make, zip(*columns, strict=True))
 
 
 def named(names: Sequence[str]) -> Callable[[Columns], Iterable[dict[str, Any]]]:
-    """Return a function for `groups` that maps the values of each row to a dict."""
+    """Return a `rows_of` for `groups` that makes a dict of each row."""
     return lambda columns: (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
 
 
@@ -86,7 +91,7 @@ def _split_runs(
 
 
 def begins(keys: list[pa.Array]) -> list[int]:
-    """Return the positions of rows whose key differs from the row before. 0 is the first one."""
+    """Return the indexes of rows whose key differs from the previous row. Row 0 is included."""
     changed = [_compare_values(column[1:], column[:-1]) for column in keys]
     anywhere = changed[0]
     for column in changed[1:]:
@@ -95,12 +100,12 @@ def begins(keys: list[pa.Array]) -> list[int]:
 
 
 def _compare_values(column: pa.Array, other: pa.Array) -> pa.Array:
-    """Return True for values that differ; null equals only null."""
+    """Return a mask of rows whose values differ. Null equals only null."""
     return pc.coalesce(pc.not_equal(column, other), pc.xor(column.is_null(), other.is_null()))
 
 
 def list_values(columns: Iterable[pa.Array]) -> Columns:
-    """Return the values of columns; lists become tuples."""
+    """Return the columns as Python lists. List values become tuples."""
     return [
         [None if value is None else tuple(value) for value in column.to_pylist()]
         if pa.types.is_list(column.type)

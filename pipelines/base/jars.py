@@ -18,7 +18,7 @@ _SCALA = "2.13"
 
 
 def find_jars_dir() -> Path:
-    """Return the folder of jars for sessions; it may not exist."""
+    """Return the folder with the jars for Spark sessions. It may not exist."""
     if named := os.environ.get(JARS_VARIABLE):
         return Path(named)
     installed = Path(sys.prefix) / "share" / "highwater" / "jars"

@@ -43,7 +43,7 @@ _INSTALLERS = {
 def find_java() -> Path | None:
     """Return the `java` to start: from JAVA_HOME if set, else the first on PATH, else one in a usual folder.
 
-    A `java` on PATH that is too old loses to a suitable one elsewhere. None if none is found.
+    A `java` on PATH that is too old is skipped if a suitable one exists elsewhere. None if none is found.
     """
     if home := os.environ.get("JAVA_HOME"):
         java = Path(home) / "bin" / "java"
@@ -61,7 +61,7 @@ def use_java() -> None:
     """Set JAVA_HOME so that Spark's scripts start the `java` of `find_java`.
 
     Raises:
-        EnvironmentProblem: no Java is found, or it is known to be too old.
+        EnvironmentProblem: Java is missing or known to be too old.
     """
     java = find_java()
     # Where no file shows its release, only starting it would, which is done when starting Spark fails.
@@ -78,7 +78,7 @@ def describe_java_remedy() -> str:
 
 
 def _identify_system() -> list[str]:
-    """Return names of this system, the most exact one first."""
+    """Return names of this operating system, the most exact one first, for example ``ubuntu``."""
     if sys.platform == "darwin":
         return ["darwin"]
     try:

@@ -15,7 +15,7 @@ _ESCAPE: Final = re.compile(
 
 
 def loads(text: str | bytes, decode: Callable[[Any], Any] = orjson.loads) -> Any:
-    r"""Decode JSON. Half of a surrogate pair, which no text can hold, becomes its escape (``\ud800``).
+    r"""Decode JSON. An unpaired surrogate is replaced by its escape (``\ud800``).
 
     Raises:
         ValueError: invalid JSON, or `decode` rejects it; orjson.JSONDecodeError with the default decoder.

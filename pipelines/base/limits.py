@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 
 class Limit(NamedTuple):
-    """A limit of the system."""
+    """A resource limit of the process."""
 
     option: str  #: of ``ulimit``
     number: int  #: of `resource`
@@ -38,16 +38,16 @@ ALL: Final = (FILES, FILE_SIZE, PROCESSES, MEMORY)
 
 
 def read_limit(limit: Limit) -> int | None:
-    """Return the limit in the shell's unit; None if unlimited."""
+    """Return the current limit in the unit that ``ulimit`` uses. None if unlimited."""
     soft, _ = resource.getrlimit(limit.number)
     return None if soft == resource.RLIM_INFINITY else soft // limit.unit_bytes
 
 
 def find_reached(text: str, is_set: bool = False) -> tuple[str, str] | None:
-    """Return the limit that a message names: the missing resource, and a remedy. None if it names no limit.
+    """Return (missing resource, remedy) for the limit that an error message names. None if it names no limit.
 
     Args:
-        is_set: only limits that are set; otherwise the machine or the file system may be out of the resource.
+        is_set: only consider limits that are set. Otherwise the machine itself may have run out.
     """
     limit = next((limit for limit in ALL if limit.words.search(text)), None)
     if limit is None:
@@ -65,7 +65,7 @@ def find_reached(text: str, is_set: bool = False) -> tuple[str, str] | None:
 
 
 def find_tight() -> tuple[str, str] | None:
-    """Return the limits that prevent a JVM from starting, as `find_reached`, for a process without output."""
+    """Return (missing resource, remedy) for limits that prevent a JVM from starting. None if there are none."""
     values = [(limit, read_limit(limit)) for limit in (MEMORY, FILE_SIZE, FILES)]
     small = [(limit, value) for limit, value in values if value is not None and (limit is not FILES or value < 512)]
     if not small:

@@ -32,14 +32,14 @@ def plain(text: object, limit: int = TEXT_MAX) -> str:
     """Return one line of printable text: line ends, control characters and bidi overrides become blanks.
 
     Args:
-        limit: maximum length. A cut text ends in an ellipsis.
+        limit: maximum length. A truncated text ends in an ellipsis.
     """
     shown = "".join(char if char.isprintable() else " " for char in str(text)[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
 def markdown(text: object, limit: int = TEXT_MAX) -> str:
-    """Return text for Markdown, also for a table cell: one line with all markup escaped."""
+    """Return one line of text for Markdown, even in a table cell: all markup is escaped."""
     shown = plain(text, limit)
     lead = _LEADING.match(shown)
     escaped = _ENTITY.sub(lambda match: _ENTITIES[match[0]], _MARKUP.sub(r"\\\g<0>", shown))
@@ -51,7 +51,7 @@ def markdown(text: object, limit: int = TEXT_MAX) -> str:
 
 
 def count(value: int | None) -> str:
-    """Return a number with separators: 12,345."""
+    """Return a number with thousands separators: 12,345. "-" for None."""
     return "-" if value is None else f"{value:,}"
 
 
@@ -74,7 +74,7 @@ def offsets(start: int | None, end: int | None) -> str:
 
 
 def ms(value: float | None) -> str:
-    """Return milliseconds: two decimals below 10, one below 1000, none above."""
+    """Return milliseconds with two decimals below 10, one below 1000, none above. "-" for None."""
     if value is None:
         return "-"
     size = abs(value)
@@ -82,7 +82,7 @@ def ms(value: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """Return a share as a percentage; 100% only for all."""
+    """Return a share (0 to 1) as a percentage. 100% only if it is exactly 1. "-" for None."""
     if value is None:
         return "-"
     text = f"{value:.2%}"

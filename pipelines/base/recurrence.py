@@ -13,7 +13,7 @@ BY_WEIGHT = ("clean", "inconclusive", "violated")
 
 @dataclass(frozen=True)
 class RunBefore:
-    """Result of the audit before the last one, in the same lake."""
+    """Results of the previous audit of the same lake, to recognise new findings."""
 
     run_id: str  #: of that audit
     fingerprints: frozenset[str]  #: of its findings
@@ -22,14 +22,14 @@ class RunBefore:
 
 
 def fingerprint(row: Mapping[str, Any], time_us: int | None) -> str:
-    """Return the hash by which all runs recognize a finding: rule, severity, place and beginning; 32 hex digits.
+    """Return the hash by which every run recognises a finding: rule, severity, place and start; 32 hex digits.
 
-    Values that later logs change do not count: its end, its brokers, its message, the number of records. The time
-    counts only without a first offset.
+    Values that later logs change are not included: end, brokers, message, number of records. The time is only included
+    without a first offset.
 
     Args:
         row: row of ``gold.violations``.
-        time_us: its time, microseconds.
+        time_us: its time, us. None if unknown.
     """
     begins = time_us if row["offset_start"] is None else row["offset_start"]
     place = (row["cluster_id"], row["topic"], row["partition"], row["leader_epoch"])
@@ -52,10 +52,10 @@ def summarize_run(
     results: Iterable[Mapping[str, Any]],
     incidents: Iterable[Mapping[str, Any]],
 ) -> RunBefore:
-    """Return the result of an audit.
+    """Return the results of an audit, for comparison with a later one.
 
     Args:
-        findings: rows of ``gold.violations``, times in microseconds.
+        findings: rows of ``gold.violations``, times in us.
         results: rows of ``gold.rule_results``.
         incidents: rows of ``gold.incidents``.
     """

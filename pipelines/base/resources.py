@@ -8,7 +8,7 @@ from highwater.pipelines.base.errors import EnvironmentProblem
 
 
 def list_dag_files() -> list[Path]:
-    """Return the modules that Airflow reads: DAGs and their shared code."""
+    """Return the Python files to install for Airflow: DAGs and their shared code."""
     return sorted((Path(__file__).resolve().parents[2] / "airflow_dags").glob("*.py"))
 
 

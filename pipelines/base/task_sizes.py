@@ -12,11 +12,11 @@ T = TypeVar("T")
 
 
 def balance(sized: Sequence[tuple[T, int]], parallelism: int, task_bytes: int = TASK_BYTES) -> list[list[T]]:
-    """Return items in tasks of about equal size, the largest task first: Spark starts tasks in that order.
+    """Group items into tasks of about equal size, the largest task first, because Spark starts tasks in order.
 
     Args:
-        sized: items with their sizes in bytes.
-        parallelism: cores; each gets several tasks if there are enough items.
+        sized: (item, size in bytes).
+        parallelism: number of cores. Each gets several tasks if there are enough items.
         task_bytes: maximum size of a task, unless one item is larger.
     """
     count = min(len(sized), max(parallelism * 4, sum(size for _, size in sized) // task_bytes + 1))

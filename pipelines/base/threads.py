@@ -14,9 +14,9 @@ THREADS = 4
 
 
 def run_concurrently(tasks: Sequence[Callable[[], Any]], threads: int = THREADS) -> list[Any]:
-    """Run tasks of one session in a few threads. Return results in order; raise the first failure after all have ended.
+    """Run functions in a few threads and return their results in order. Raise the first failure after all ended.
 
-    Spark's jobs in them belong to the group of the caller (`pipelines.spark.spark_jobs`).
+    Spark jobs in them belong to the caller's job group (`pipelines.spark.spark_jobs`).
     """
     if len(tasks) <= 1:
         return [task() for task in tasks]

@@ -26,7 +26,7 @@ def iso_utc(time_us: int) -> str:
 
 
 def iso_or_none(time_us: int | None) -> str | None:
-    """Return a time as ISO 8601; None for None."""
+    """Return a time (us since the epoch) as ISO 8601. None for None."""
     return None if time_us is None else iso_utc(time_us)
 
 
@@ -35,7 +35,7 @@ def micros(time: datetime) -> int: ...
 @overload
 def micros(time: datetime | None) -> int | None: ...
 def micros(time: datetime | None) -> int | None:
-    """Return a time as microseconds since the epoch; one without a zone is UTC."""
+    """Return a time as us since the epoch. Without a zone it is UTC. None for None."""
     if time is None:
         return None
     return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
@@ -53,12 +53,12 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class Part(BaseModel):
-    """A part of the report: read-only, and nothing but what it declares."""
+    """Base of the parts of the report: immutable pydantic models without undeclared fields."""
 
     # A field whose name is a word of Python has it as its alias, in files too.
     model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, serialize_by_alias=True)
 
     @classmethod
     def of(cls, row: Mapping[str, Any], **others: Any) -> Self:
-        """Return a part with a row's values for fields of the same names. `others` take precedence."""
+        """Return a part whose fields have the values of equally named columns. `others` take precedence."""
         return cls(**{name: row[name] for name in cls.model_fields if name in row and name not in others}, **others)

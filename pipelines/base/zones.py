@@ -18,13 +18,13 @@ _BEFORE: Final = re.compile(r"\s+to\s+")
 
 
 class Localizer:
-    """Converter of the texts of one run, in the order in which they are printed.
+    """Converts UTC times in printed texts to another zone. Texts must be given in the order of printing.
 
-    A time without a date belongs to the last date before it. The date is added where it is another one in this zone.
-    Lines of logs, options of commands and quotes stay as they are.
+    A time without a date belongs to the last date before it. The date is added if it differs in this zone. Log lines,
+    command options and quotes are not changed.
 
     Args:
-        zone: None for the zone of this machine.
+        zone: target zone. None for the zone of this machine.
     """
 
     def __init__(self, zone: tzinfo | None) -> None:
@@ -105,6 +105,6 @@ def _find_precision(clock: str) -> str:
 
 
 def _find_nearest(last: datetime, clock: str) -> datetime:
-    """Return the instant with this time of day that is next to the last one."""
+    """Return the time with this time of day that is closest to `last`."""
     same = _parse_utc(f"{last:%Y-%m-%d}", clock)
     return min((same + timedelta(days=days) for days in (0, -1, 1)), key=lambda moment: abs(moment - last))

@@ -27,7 +27,7 @@ MinIsrOf = Callable[[int, int, int | None], int | None]
 
 
 class Unavailability(NamedTuple):
-    """A row of gold `availability`, without the partition, which the caller adds. A clock is a broker's id."""
+    """A row of gold `availability`, without cluster and partition. A clock is a broker id: its clock gave the time."""
 
     state: str
     started_time_us: int
@@ -58,13 +58,13 @@ def _kind(span: PartitionSpan, before: str | None, min_isr: int | None) -> str |
 def availability(
     timeline: Sequence[PartitionSpan], min_isr_of: MinIsrOf, kraft: bool, refused: Mapping[int, int] | None = None
 ) -> list[Unavailability]:
-    """Return the windows of one partition without a leader or under min.insync.replicas, in time order.
+    """Return the times of one partition without a leader or below min.insync.replicas, in order.
 
     Args:
         timeline: states of the partition, in order.
-        min_isr_of: function that returns min.insync.replicas.
-        kraft: the cluster runs KRaft.
-        refused: by second, the number of acks=all produces refused because too few replicas were in sync.
+        min_isr_of: returns min.insync.replicas of a broker at a time.
+        kraft: True if the cluster runs KRaft.
+        refused: by second since the epoch, the number of acks=all produces refused with too few in-sync replicas.
     """
     windows = [
         window

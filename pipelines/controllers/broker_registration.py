@@ -51,9 +51,9 @@ _CHANGES: Final[Mapping[str, str]] = {
 
 
 def registrations(events: Iterable[EventRow]) -> list[RegistrationRow]:
-    """Return registration rows from rows of `silver.controller_events`, as controllers replayed them.
+    """Return broker registrations that controllers replayed, from rows of `silver.controller_events`.
 
-    Decisions of the active controller are left out, since each follows as a record.
+    Decisions of the active controller are skipped, because each one follows as a record.
     """
     rows: list[RegistrationRow] = []
     for event in events:
@@ -81,7 +81,7 @@ def _went_back(before: RegistrationRow, row: RegistrationRow) -> Case | None:
 
 
 def replay_registrations(rows: Iterable[RegistrationRow]) -> ReplayedStates:
-    """Return registrations of all brokers as one node saw them (`broker_id`). Several nodes are replayed separately."""
+    """Replay the registrations of all brokers, as each controller node saw them."""
     histories: dict[tuple[int, int, bool], list[RegistrationRow]] = defaultdict(list)
     for row in rows:
         histories[row.broker_id, row.subject_broker_id, row.offset is None].append(row)

@@ -21,7 +21,7 @@ _KRAFT: Final = "kraft"
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """Facts about all clusters, which are sent to the workers."""
+    """Failures, fences, versions and settings of all clusters. Sent to the Spark workers."""
 
     contexts: Contexts = field(default_factory=Contexts)  #: versions and configuration of the brokers
     #: of `EVENTS`, those that name no topic, by cluster, in the order of time
@@ -47,7 +47,7 @@ class ClusterFacts:
 
 
 def facts_from(premises: Premises) -> ClusterFacts:
-    """Return the facts of a whole audit."""
+    """Return the facts of all clusters of an audit."""
     starts = [
         (life.cluster_id, EventRow(life.time_us, life.broker_id, life.ref, life.event, detail=life.detail))
         for life in premises.lives
@@ -61,7 +61,7 @@ def facts_from(premises: Premises) -> ClusterFacts:
 
 
 def active_controllers(premises: Premises) -> dict[tuple[str, int], int]:
-    """Return the active controller by (cluster, controller epoch), from the metadata log."""
+    """Return the id of the active controller by (cluster, controller epoch), from the metadata log."""
     return {
         (row["cluster_id"], row["controller_epoch"]): row["leader"]
         for row in premises.records
@@ -75,7 +75,7 @@ def facts_of(
     modes: Iterable[tuple[str, str]],
     registrations: Mapping[str, list[RegistrationRow]],
 ) -> ClusterFacts:
-    """Return facts by cluster.
+    """Group facts by cluster.
 
     Args:
         contexts: configurations and versions of brokers.

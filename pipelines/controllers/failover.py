@@ -103,24 +103,25 @@ def failures_of(events: Iterable[EventRow], broker_id: int) -> list[Failure]:
 
 
 def changed_at(new: LeaderEpoch | None) -> int:
-    """Return when a leadership was decided or first shown, microseconds. Far in the future for None."""
+    """Return when a leadership was decided or first shown, us. `NEVER_US` for None."""
     if new is None:
         return NEVER_US
     return new.elected.time_us if new.elected is not None else new.begun_us()
 
 
 def detection(events: Sequence[EventRow], old: LeaderEpoch, begun_us: int, new: LeaderEpoch | None) -> Failure | None:
-    """Return the first line of the failure that ended a leadership. None if no line shows such a failure.
+    """Return the first line of the failure that ended a leadership. None if no line shows one.
 
     The last failure before `new` counts. One failure may have several lines: the change of the live brokers and the
-    callback of `processBrokerChange`, or repeated requests of a controlled shutdown. The first line counts, unless the
-    broker came back in between.
+    callback of `processBrokerChange`, or repeated requests of a controlled shutdown. Its first line is returned, unless
+    the broker came back in between.
 
     Args:
+        events: controller events about the old leader.
         old: the leadership that ended.
-        begun_us: since when the broker led, microseconds. This may be several epochs earlier: if a dead follower is
-            removed from the ISR, the leader stays and the leader epoch grows.
-        new: the next leadership, which may have no leader. None if there is none.
+        begun_us: since when the broker led, us. This may be several epochs earlier: if a dead follower is removed from
+            the ISR, the leader stays and the leader epoch grows.
+        new: the next leadership, possibly without a leader. None if there is none.
     """
     assert old.leader is not None
     until = changed_at(new)
@@ -167,7 +168,7 @@ def _came_back(events: Iterable[EventRow], broker_id: int, after: Moment, before
 
 
 def _new_controller(events: Iterable[EventRow], begun_us: int, elected: Moment | None) -> Failure | None:
-    """Return the case in which a new controller finds the leader dead, and no line says so (`onControllerFailover`)."""
+    """Return a failure that a new controller found at its start and did not log (`onControllerFailover`), or None."""
     if elected is None:
         return None
     moments = [
@@ -182,9 +183,13 @@ def _new_controller(events: Iterable[EventRow], begun_us: int, elected: Moment |
 def reason_of(
     old: LeaderEpoch, between: Sequence[LeaderEpoch], new: LeaderEpoch | None, failure: Failure | None
 ) -> str:
-    """Return why a leadership ended.
+    """Return why a leadership ended: for example failure, move or reassignment.
 
     A leader that stays in the ISR was moved. A leader that ceased to be a replica was reassigned.
+
+    Args:
+        between: leaderless epochs between both leaderships.
+        new: the next leadership. None if there is none.
     """
     if new is not None and not between and new.leader != old.leader:
         if new.replicas is not None and old.leader not in new.replicas:
@@ -232,7 +237,12 @@ def is_unclean(before: Sequence[LeaderEpoch], new: LeaderEpoch, events: Iterable
 def offline_moments(
     states: Iterable[StateRow], between: Sequence[LeaderEpoch], after_us: int, until_us: int
 ) -> list[Moment]:
-    """Return lines of controllers which show that the partition has no leader, or that no leader was found."""
+    """Return controller lines which show that the partition has no leader, or that no candidate was found.
+
+    Args:
+        between: leaderless epochs.
+        after_us, until_us: time range, us.
+    """
     moments = [leadership.elected or leadership.shown for leadership in between if leadership.leader == NO_LEADER]
     for row in states:
         gone = row.to_state == OFFLINE and row.succeeded
@@ -252,7 +262,7 @@ def refused_moments(states: Iterable[StateRow], after_us: int) -> list[Moment]:
 
 
 def topic_deleted_us(states: Iterable[StateRow], events: Iterable[EventRow], after_us: int) -> int:
-    """Return when the topic was deleted after `after_us`, microseconds. Far in the future if it was not deleted."""
+    """Return when the topic was deleted after `after_us`, us. `NEVER_US` if it was not."""
     times = [row.time_us for row in events if row.event == "topic_deleted"]
     times += [row.time_us for row in states if row.to_state == NON_EXISTENT and row.succeeded]
     return min((time_us for time_us in times if time_us > after_us), default=NEVER_US)
@@ -270,7 +280,7 @@ def stepped_down(old: LeaderEpoch, later: Iterable[LeaderEpoch], events: Iterabl
 
 
 def returns(events: Iterable[EventRow], after_us: int, until_us: int) -> bool:
-    """Return True if a broker came back, so that an offline partition gets a leader again."""
+    """Return True if a broker came back between both times, so that an offline partition can get a leader."""
     back = ("broker_registered", "broker_unfenced", "config_changed")
     return any(row.event in back and after_us < row.time_us <= until_us for row in events)
 
@@ -296,7 +306,7 @@ _SPANS: Final = {
 
 
 class FailoverRow(NamedTuple):
-    """A row of gold `failovers`. A time there has a clock, which is a broker's id.
+    """A row of gold `failovers`: a change of leader. Each time names the broker whose clock it is.
 
     `received`, `taken_up` and `serving` are on the new leader's clock, `sent` on the clock of the electing controller.
     """
@@ -320,7 +330,7 @@ class FailoverRow(NamedTuple):
     approximate: bool
 
     def spans_us(self) -> dict[str, int | None]:
-        """Return the durations between two instants, microseconds, by gold column without its unit."""
+        """Return the durations between the times of this row, us, by gold column without its unit. None if unknown."""
         spans = {}
         for name, one_clock in _SPANS.items():
             begin, end = name.split("_to_")
@@ -341,14 +351,14 @@ def failovers(
     events: Sequence[EventRow] = (),
     serving: Mapping[tuple[int, int], int] | None = None,
 ) -> list[FailoverRow]:
-    """Return the handovers of leadership of one partition.
+    """Return the leader changes of one partition.
 
     Args:
         history: leader epochs of the partition.
         states: `silver.partition_states` of the partition.
         events: `silver.controller_events` of the cluster: failures and returns of brokers, elections of controllers,
-            and events of this partition or topic. Starts of brokers, from their lifecycles, are included.
-        serving: time at which a leader answered its first produce or fetch of the partition, by (broker, leader epoch).
+            and events of this partition or topic. Broker starts are included.
+        serving: when a leader answered its first produce or fetch of the partition, us, by (broker, leader epoch).
     """
     chain = [leadership for leadership in history.epochs if leadership.leader is not None]
     result: list[FailoverRow] = []
@@ -381,7 +391,7 @@ def _ended_with_topic(failure: Failure | None, deleted_us: int) -> bool:
 
 
 class _Change(NamedTuple):
-    """A leadership, the leaderless epochs after it, and the next leadership, if any."""
+    """A leadership, the leaderless epochs after it, and the next leadership. None if there is none."""
 
     old: LeaderEpoch
     between: Sequence[LeaderEpoch]
@@ -389,9 +399,9 @@ class _Change(NamedTuple):
     superseded: bool
 
     def happened(self, states: Sequence[StateRow], failure: Failure | None) -> bool:
-        """Return True if a handover happened.
+        """Return True if the leader changed.
 
-        The same leader in a new epoch is a handover only if the partition was offline in between.
+        The same leader in a new epoch counts only if the partition was offline in between.
         """
         if self.new is None:
             return failure is not None or bool(self.between)

@@ -25,7 +25,7 @@ _DELETES_US: Final = 10_000_000
 
 
 class IsrAbsence(NamedTuple):
-    """A row of gold `isr_absences`, without the partition, which the caller adds. A clock is a broker's id."""
+    """A row of gold `isr_absences`, without cluster and partition. A clock is a broker id: its clock gave the time."""
 
     replica_id: int
     leader: int  #: leader of the state without the replica; -1 for none
@@ -50,7 +50,7 @@ def isr_absences(timeline: Sequence[PartitionSpan]) -> list[IsrAbsence]:
 
 
 def _own_epochs(spans: Iterable[PartitionSpan]) -> list[PartitionSpan]:
-    """Return states without partition epochs of states before: a new leader epoch has a new one."""
+    """Remove partition epochs that a state only inherited from the state before: a new leader epoch has a new one."""
     own: list[PartitionSpan] = []
     shown: PartitionSpan | None = None
     for span in spans:
@@ -61,10 +61,11 @@ def _own_epochs(spans: Iterable[PartitionSpan]) -> list[PartitionSpan]:
 
 
 def _of_incarnation(spans: Sequence[PartitionSpan], loggers: Collection[int]) -> list[IsrAbsence]:
-    """Return the absences within one incarnation of a topic.
+    """Return the absences of replicas from the ISR within one incarnation of a topic.
 
     Args:
-        loggers: brokers with lines about the partition.
+        spans: states of the partition, in order.
+        loggers: ids of brokers with lines about the partition.
     """
     closed: list[IsrAbsence] = []
     away: dict[int, IsrAbsence] = {}
@@ -135,9 +136,9 @@ def _of_incarnation(spans: Sequence[PartitionSpan], loggers: Collection[int]) ->
 
 
 def _is_next(before: PartitionSpan, now: PartitionSpan, loggers: Collection[int]) -> bool:
-    """Return True if lines show that no state is missing between two: by partition epochs, else by leader epochs.
+    """Return True if no state is missing between two, by partition epochs, else by leader epochs.
 
-    A leader with lines logs each change that it makes.
+    A leader in `loggers` logs each change that it makes.
     """
     epochs = before.partition_epoch, now.partition_epoch
     if epochs[0] is not None and epochs[1] is not None and epochs[0] != epochs[1]:
@@ -149,7 +150,7 @@ def _is_next(before: PartitionSpan, now: PartitionSpan, loggers: Collection[int]
 
 
 def _held_until_us(before: PartitionSpan, now: PartitionSpan, loggers: Collection[int]) -> int:
-    """Return the last time at which the earlier of two states certainly held, microseconds.
+    """Return the last time at which the state `before` certainly held, us.
 
     A leader logs a change when the answer arrives, and an election when its leadership begins.
     """
@@ -160,6 +161,6 @@ def _held_until_us(before: PartitionSpan, now: PartitionSpan, loggers: Collectio
 
 
 def _is_deleted_live(absence: IsrAbsence, now: PartitionSpan) -> bool:
-    """Return True if a controller removed a live replica and had its log deleted."""
+    """Return True if a controller removed a live replica from the ISR, and had its log deleted."""
     is_prompt = now.begin_by_us - absence.left_time_us <= _DELETES_US
     return absence.made_by == BY_CONTROLLER and now.deleted_replica is not None and is_prompt

@@ -23,10 +23,11 @@ CommitsUnseen = Callable[[int, int], bool]
 def unseen_commits(
     history: PartitionHistory, changes: Iterable[LeadershipRow], commits_unseen: CommitsUnseen
 ) -> list[LeadershipRow]:
-    """Return proposals that were committed without a line, with partition epochs if states show them.
+    """Return ISR proposals that were committed without a line, with partition epochs if states show them.
 
     Args:
         changes: `silver.isr_changes` of the partition, including proposals and refusals.
+        commits_unseen: returns True if a broker's version does not log commits.
     """
     states = [state for shown in history.states.values() for state in shown]
     others_us = sorted({state.time_us for state in states} | {epoch.begun_us() for epoch in history.epochs})
@@ -53,7 +54,7 @@ def unseen_commits(
 
 
 def committed_proposals(changes: Sequence[LeadershipRow], commits: Sequence[LeadershipRow]) -> list[LeadershipRow]:
-    """Return the proposals that were committed. The state before a proposal held until it was committed.
+    """Return the ISR proposals that were committed. The state before a proposal held until the commit.
 
     Args:
         changes: `silver.isr_changes` of the partition.
@@ -68,7 +69,7 @@ def committed_proposals(changes: Sequence[LeadershipRow], commits: Sequence[Lead
 
 
 def _with_next(changes: Iterable[LeadershipRow]) -> Iterator[tuple[LeadershipRow, LeadershipRow | None]]:
-    """Yield each row with the next one of its broker."""
+    """Yield each row with the next row of its broker, or None."""
     by_broker: dict[int, list[LeadershipRow]] = defaultdict(list)
     for row in sorted(changes, key=lambda row: (row.time_us, row.ref)):
         by_broker[row.broker_id].append(row)
@@ -93,7 +94,12 @@ def _is_denied(row: LeadershipRow, after: LeadershipRow | None, others_us: Seque
 
 
 def _has_room(row: LeadershipRow, epoch: int, before: PartitionEpoch, after: PartitionEpoch) -> bool:
-    """Return True if the partition epochs of two states leave room for a proposal between them."""
+    """Return True if the partition epochs of two states leave room for a committed proposal between them.
+
+    Args:
+        row: the proposal.
+        epoch: its partition epoch.
+    """
     if after.incarnation != before.incarnation or after.partition_epoch > epoch:
         return True
     return after.partition_epoch == epoch and after.isr is not None and set(after.isr) == set(row.isr or ())

@@ -30,7 +30,7 @@ APPLIED: Final = frozenset(("leader_start", "leader_update", "metadata"))
 
 
 class _Seen(NamedTuple):
-    """A state of a partition, by a record or by a broker's line."""
+    """A partition state in a metadata record or a broker's line."""
 
     row: RecordRow | LeadershipRow
     topic_id: str
@@ -49,10 +49,7 @@ def _case(message: str, *rows: RecordRow | LeadershipRow) -> Case:
 
 
 def illegal_state(row: RecordRow | LeadershipRow, version: str | None) -> Case | None:
-    """Return the illegality of one state. None if it is legal.
-
-    A leader outside the ISR, an ISR outside the replicas and an empty ISR are illegal.
-    """
+    """Return a case if a state is illegal: leader not in the ISR, ISR not in the replicas, or empty ISR. Else None."""
     if row.isr is None:
         return None
     if row.leader is not None and row.leader >= 0 and row.leader not in row.isr:
@@ -66,7 +63,7 @@ def illegal_state(row: RecordRow | LeadershipRow, version: str | None) -> Case |
 
 
 def illegal_states(rows: Iterable[RecordRow | LeadershipRow], version: str | None) -> tuple[Case, ...]:
-    """Return each illegal state in KRaft records and lines once."""
+    """Return one case per distinct illegal state in KRaft records and lines."""
     first: dict[tuple[object, ...], Case] = {}
     for row in rows:
         case = illegal_state(row, version)
@@ -83,10 +80,10 @@ def _seen(row: RecordRow | LeadershipRow) -> _Seen | None:
 
 
 def contradiction(state: _Seen, other: _Seen) -> Case | None:
-    """Return the contradiction of two states of one topic id. None if there is none.
+    """Return a case if two states of one topic id contradict each other. None otherwise.
 
     Args:
-        state: its epoch is not larger than the epoch of `other`.
+        state: its partition epoch is at most the one of `other`.
     """
     rows = (state.row, other.row)
     if (
@@ -110,7 +107,7 @@ def contradiction(state: _Seen, other: _Seen) -> Case | None:
 
 
 def applied_states(rows: Iterable[LeadershipRow], records: Iterable[RecordRow] = ()) -> tuple[Case, ...]:
-    """Return contradictions between applied and committed states of one partition."""
+    """Return contradictions between states that brokers applied and committed states of one partition."""
     committed = [_seen(row) for row in rows if row.role in APPLIED]
     committed += [_seen(record) for record in records if record.committed]
     by_id: dict[str, list[_Seen]] = defaultdict(list)
@@ -150,7 +147,7 @@ def _name(leader: int) -> str:
 
 
 def _step(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
-    """Return the error in a record, if any, and its relation to the record before it in the same copy of the log."""
+    """Return (error in a record or None, kind of change since the previous record of the same metadata log copy)."""
     earlier, other = _seen(before), _seen(row)
     assert earlier is not None
     assert other is not None
@@ -169,11 +166,11 @@ def _step(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
 
 
 def _election(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
-    """Return the error in one election, if any, and the kind of the election.
+    """Return (error in an election or None, kind of the election).
 
     A legal leader is in the ISR or the ELR, or the election is marked unclean (KIP-704).
-    `PartitionChangeBuilder.electLeader` takes the *target* ISR, which a reassignment or a leader's AlterPartition may
-    have changed in the same record. So only an ISR that contains just the new leader shows an unclean election.
+    `PartitionChangeBuilder.electLeader` uses the *target* ISR, which a reassignment or a leader's AlterPartition may
+    change in the same record. So only an ISR that contains just the new leader shows an unclean election.
     """
     if row.leader in (before.leader, NO_LEADER):
         return None, "allowed"
@@ -193,7 +190,7 @@ def _election(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
 
 
 def replay_records(rows: Iterable[RecordRow], version: str | None = None) -> ReplayedStates:
-    """Return the transitions of one partition in one node's copy of `__cluster_metadata`, and the illegal ones."""
+    """Return the state transitions of one partition in one node's copy of `__cluster_metadata`, and illegal ones."""
     ordered = sorted(rows, key=lambda row: (row.offset, row.ref))
     cases: list[Case] = list(illegal_states(ordered, version))
     transitions: list[Transition] = []
@@ -211,8 +208,9 @@ def replay_records(rows: Iterable[RecordRow], version: str | None = None) -> Rep
 
 
 def _transition(row: RecordRow | LeadershipRow, leader: int, before: int | None, legal: bool, why: str) -> Transition:
-    """Return a change of the leader; None where the partition did not exist before. A record gives the active
-    controller's change.
+    """Return the change of the leader as a transition. `before` None means that the partition did not exist.
+
+    A record names the active controller that made the change.
     """
     change = transition(row, MACHINE, NON_EXISTENT if before is None else _name(before), _name(leader), legal, why)
     writer = row.controller_id

@@ -62,7 +62,7 @@ _GONE: Final = {"state": DELETED, "leader": None, "isr": None}
 
 
 class PartitionSpan(NamedTuple):
-    """A row of gold `partition_timeline`, without the partition, which the caller adds. A clock is a broker's id."""
+    """A row of gold `partition_timeline`, without cluster and partition. A clock is a broker id."""
 
     incarnation: int  #: of the topic, counted from 0 as the logs show them
     state: str  #: `LED`, `LEADERLESS`, `DELETED`, `UNKNOWN`
@@ -87,7 +87,7 @@ class PartitionSpan(NamedTuple):
 
 @dataclass
 class _Shown:
-    """What one committed state, or one line without a partition epoch, shows."""
+    """A partition state, or a log line without a partition epoch."""
 
     time_us: int
     clock: int
@@ -152,7 +152,7 @@ def partition_timeline(
 
 
 def _line_of_role(row: LeadershipRow) -> _Shown | None:
-    """Return what a line shows of who leads, or of a deleted log."""
+    """Return the leader or the deleted log that a broker's line shows. None if it shows neither."""
     place = row.time_us, row.broker_id, row.ref
     if row.role == "stopped":
         return _Shown(*place, {"deleted_replica": row.broker_id})
@@ -174,7 +174,7 @@ def _line_of_role(row: LeadershipRow) -> _Shown | None:
 
 
 def _line_of_machine(row: StateRow) -> _Shown | None:
-    """Return what a ZooKeeper controller holds a partition for."""
+    """Return the state that a ZooKeeper controller logged for a partition. None if it shows no change of the leader."""
     place = row.time_us, row.broker_id, row.ref
     is_refused = row.from_state == OFFLINE and row.to_state == ONLINE and not row.succeeded
     if (row.to_state == OFFLINE and row.succeeded) or is_refused:
@@ -188,7 +188,11 @@ def _line_of_machine(row: StateRow) -> _Shown | None:
 
 
 def _own(row: LeadershipRow, isr: tuple[int, ...] | None, is_belief: bool = False) -> _Shown:
-    """Return what a leader's own line without a partition epoch shows."""
+    """Return what a leader's line without a partition epoch shows.
+
+    Args:
+        is_belief: the leader had not yet seen that state committed.
+    """
     leads = {"leader": row.broker_id, "isr": isr}
     more: dict[str, Any] = {"is_decided": not is_belief, "is_own": True, "is_belief": is_belief}
     return _Shown(row.time_us, row.broker_id, row.ref, leads, by_leader=True, **more)
@@ -212,9 +216,9 @@ def _state(state: PartitionEpoch) -> _Shown:
 
 
 def _in_order(states: Iterable[PartitionEpoch], lines: Iterable[_Shown]) -> list[_Shown]:
-    """Return states in the order of their epochs. A line comes after the states that lines show before it.
+    """Return states in epoch order, merged with lines by time. A line comes after states that are logged before it.
 
-    A proposal comes before a state of the same instant.
+    At equal times, a proposal precedes a state.
     """
     shown: list[tuple[int, int, _Shown]] = []
     reached_us = 0
@@ -226,10 +230,10 @@ def _in_order(states: Iterable[PartitionEpoch], lines: Iterable[_Shown]) -> list
 
 
 class _Walk:
-    """The states of a partition, while lines are taken in order.
+    """Builds the timeline of a partition from states and lines in order.
 
     Args:
-        proposals: of leaders, those that were committed.
+        proposals: ISR proposals of leaders that were committed.
     """
 
     def __init__(self, proposals: Iterable[LeadershipRow]) -> None:
@@ -244,14 +248,14 @@ class _Walk:
         return [*self._done, *([] if self._now is None else [self._now])]
 
     def begin_life(self, life: int, lines: Sequence[_Shown]) -> None:
-        """Begin a life of the topic. The life before ends with its first line at the latest."""
+        """Begin the next incarnation of a re-created topic. The previous one ends at its first line at the latest."""
         if self._now is not None and self._now.state != DELETED:
             first = min(lines, key=lambda line: line.time_us)
             self._put(_Shown(first.time_us, first.clock, first.ref, dict(_GONE), is_decided=False))
         self._life, self._held = life, None
 
     def take(self, shown: _Shown) -> None:
-        """Add what a state or a line shows."""
+        """Add a state or a line to the timeline."""
         now = self._now
         is_gone = now is not None and now.state == DELETED and now.incarnation == self._life
         if is_gone and shown.changes.get("state") != DELETED:
@@ -270,10 +274,10 @@ class _Walk:
         self._put(shown)
 
     def _take_of_leader(self, shown: _Shown) -> bool:
-        """Return True if a leader's own line without a partition epoch shows a new state.
+        """Return True if a leader's line without a partition epoch shows a new state.
 
-        A line of a broker that was replaced as leader shows no new state. A proposal also shows the ISR before it,
-        which held since the leadership began.
+        A line of a replaced leader does not. A proposal also shows the ISR before it, which held since the leadership
+        began.
         """
         now = self._now if self._now is not None and self._now.incarnation == self._life else None
         if now is None or now.state == UNKNOWN:
@@ -285,7 +289,7 @@ class _Walk:
         return not shown.is_belief
 
     def _is_news(self, shown: _Shown) -> bool:
-        """Return True if a line shows a leader that no state shows, and is not behind the states before it."""
+        """Return True if a line shows a leader that no state contains, and is not older than the states before it."""
         if shown.is_shown_by_state:
             return False
         before, epoch = None if self._now is None else self._now.leader_epoch, shown.changes.get("leader_epoch")
@@ -294,7 +298,7 @@ class _Walk:
         return bool(epoch >= before if shown.is_start else epoch > before)
 
     def _is_led_again(self, shown: _Shown) -> bool:
-        """Return True if a line or state ends what a controller's machine holds.
+        """Return True if a line or state shows a leader again after a controller logged that there is none.
 
         That controller elects, a leader starts, or a later controller finds the leader alive.
         """
@@ -349,7 +353,7 @@ class _Walk:
         self._now = now
 
     def _before(self, shown: _Shown) -> PartitionSpan | None:
-        """Return the state before a change. If no line shows it, it has what the change shows of it."""
+        """Return the state before a change. If no line shows it, it is derived from the change. None if unknown."""
         if self._now is None and shown.led_before is not None and shown.led_before >= 0:
             line = shown.time_us, shown.clock
             named: dict[str, Any] = {"leader": shown.led_before, "ref": shown.ref}
@@ -357,7 +361,7 @@ class _Walk:
         return self._now
 
     def _held_until_us(self, before: PartitionSpan | None, shown: _Shown) -> int | None:
-        """Return the last instant at which the state before a change certainly held."""
+        """Return the last time at which the state before a change certainly held, us. None if no line shows it."""
         if before is None:
             return None
         epochs = before.partition_epoch, shown.changes.get("partition_epoch")

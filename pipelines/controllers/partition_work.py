@@ -77,19 +77,19 @@ _COLUMNS: Final = {
 
 
 class JudgedPartition(NamedTuple):
-    """Results for one partition, or for the registrations of one cluster."""
+    """Results for one partition, or for the broker registrations of one cluster."""
 
     rows: dict[str, list[dict[str, Any]]]  #: of tables of gold, and of the rules' cases, by name
     checked: dict[str, int]  #: facts judged, by rule
 
 
 def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) -> JudgedPartition:
-    """Replay a partition.
+    """Replay all states and lines of one partition.
 
     Args:
-        facts: facts about its cluster.
-        key: cluster, topic, partition.
-        rows: rows of the partition.
+        facts: facts about all clusters.
+        key: (cluster, topic, partition).
+        rows: rows of the partition by kind.
     """
     cluster_id, topic, _ = key
     states, replicas, leadership = (once(rows[kind]) for kind in (PARTITION_STATE, REPLICA_STATE, LEADERSHIP))
@@ -144,7 +144,7 @@ def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) ->
 
 
 def of_registrations(facts: ClusterFacts, cluster_id: str) -> JudgedPartition:
-    """Return steps of a cluster's registrations, from one copy of decoded records. Without records, use all lines."""
+    """Replay a cluster's broker registrations, from one copy of the metadata log, or from log lines without one."""
     records = facts.registrations.get(cluster_id, [])
     rows = records or registrations(facts.events.get(cluster_id, []))
     replayed = replay_registrations(rows)
@@ -178,7 +178,7 @@ def _replayed(
     copies: dict[int, list[RecordRow]],
     records: Sequence[RecordRow],
 ) -> tuple[list[Transition], list[Case], int]:
-    """Return transitions in the order of each machine, the illegal transitions, and the number of rows checked."""
+    """Return (transitions in the order of each state machine, illegal transitions, number of rows checked)."""
     version = facts.version(cluster_id)
     replays = [
         replay_states(PARTITION, PARTITION_TABLE, states),
@@ -204,7 +204,7 @@ def _replayed(
 
 
 def _exact(facts: ClusterFacts, cluster_id: str, rows: Iterable[LeadershipRow]) -> list[LeadershipRow]:
-    """Return rows with a topic id or times finer than seconds. A second may contain two incarnations of a topic."""
+    """Drop rows without a topic id in whole seconds: one second may contain two incarnations of a topic."""
     coarse = facts.contexts.coarse
 
     def is_exact(row: LeadershipRow) -> bool:
@@ -232,9 +232,9 @@ def _refused(answered: Iterable[AnsweredRequests]) -> dict[int, int]:
 
 
 def _plausible(failover: FailoverRow) -> FailoverRow:
-    """Return a failover without an answer that precedes the new epoch. Such an answer is from an earlier incarnation.
+    """Return the leader change without an answer that precedes the new epoch: an earlier incarnation gave it.
 
-    Lines of handovers may be off by a tick.
+    Times may be off by a tick (1 ms).
     """
     if (
         failover.serving is None
@@ -249,7 +249,7 @@ def case_rows(cases: Iterable[Case], place: tuple[str, str | None, int | None]) 
     """Return distinct cases as rows (`pipelines.rules.cases`).
 
     Args:
-        place: cluster, topic and partition. The topic is None for cases about a broker.
+        place: (cluster, topic, partition). The topic is None for cases about a broker.
     """
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for case in cases:
@@ -263,10 +263,10 @@ def _place(key: tuple[str, str, int]) -> dict[str, Any]:
 
 
 def transition_rows(key: tuple[str, str, int], transitions: Iterable[Transition]) -> list[dict[str, Any]]:
-    """Return rows of gold `controller_transitions` for one partition, numbered by machine.
+    """Return rows of gold `controller_transitions` for one partition, numbered per state machine.
 
     Args:
-        key: cluster, topic, partition. `OF_CLUSTER` for transitions of brokers' registrations.
+        key: (cluster, topic, partition). `OF_CLUSTER` for broker registrations.
     """
     counts: dict[str, int] = defaultdict(int)
     rows = []

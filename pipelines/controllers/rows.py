@@ -62,7 +62,7 @@ ANSWERED: Final = "answered"
 class AnsweredRequests(NamedTuple):
     """A leader's answers to produces or fetches of a partition, by leader epoch and error.
 
-    `second` is the second of the answers. Null for answers without error, as only the first counts.
+    `second` is the second of the answers. None for answers without error: only their first is kept.
     """
 
     time_us: Long
@@ -113,7 +113,7 @@ REFUSED: Final = (NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
 
 def rows_of(columns: Columns) -> Iterable[tuple[str, Row]]:
-    """Yield rows with their kinds, from values of ``kind`` and `ROW_TYPES`, whose lists are tuples."""
+    """Yield (kind, row object) from columns: ``kind``, then `ROW_TYPES`. Lists are tuples."""
     for kind, *values in zip(*columns, strict=True):
         make: Any = KINDS[kind]
         yield kind, make(*values[:2], LineRef(*values[2:5]), *_REST[kind](values))
@@ -134,25 +134,25 @@ def once(rows: Iterable[_AnyRow]) -> list[_AnyRow]:
 
 
 def leadership(rows: pa.RecordBatch) -> Batches:
-    """Yield rows of `silver.leader_and_isr`."""
+    """Convert rows of `silver.leader_and_isr` to the replay's input."""
     role, leader = rows.column("role"), rows.column("leader")
     leader = when(pc.equal(role, "leader_start"), first_of(leader, rows.column("broker_id")), leader)
     yield _in_partition(_encoded(rows, LEADERSHIP, leader=leader))
 
 
 def states(rows: pa.RecordBatch, kind: str) -> Batches:
-    """Yield rows of `silver.partition_states` or `silver.replica_states`."""
+    """Convert rows of `silver.partition_states` or `silver.replica_states` to the replay's input."""
     yield _in_partition(_encoded(rows, kind, succeeded=pc.fill_null(rows.column("succeeded"), True)))
 
 
 def isr_changes(rows: pa.RecordBatch) -> Batches:
-    """Yield rows of `silver.isr_changes` with changes in `CHANGES`."""
+    """Convert rows of `silver.isr_changes` with changes in `CHANGES` to the replay's input."""
     role = look_up(CHANGES, rows.column("change"), pa.string())
     yield _in_partition(_encoded(rows, ISR_CHANGE, leader=rows.column("broker_id"), role=role))
 
 
 def events(rows: pa.RecordBatch) -> Batches:
-    """Yield rows of `silver.controller_events` about partitions."""
+    """Convert rows of `silver.controller_events` about partitions to the replay's input."""
     of_partitions = both(pc.is_valid(rows.column("partition")), is_in(rows.column("event"), EVENTS))
     yield _in_partition(_encoded(rows, EVENT).filter(of_partitions))
 
@@ -180,25 +180,25 @@ def records(rows: pa.RecordBatch, active: Numbered, snapshots: Numbered) -> Batc
 
 
 def clusters(rows: pa.RecordBatch) -> Batches:
-    """Yield a row for the group of each cluster."""
+    """Yield one row per cluster, so that each cluster gets its own group."""
     cluster_ids = rows.column("cluster_id").unique()
     names = {"cluster_id": cluster_ids, "kind": CLUSTER} | dict(zip(KEY[1:], OF_CLUSTER, strict=True))
     yield shaped(_SCHEMA, len(cluster_ids), names)
 
 
 def with_cluster(rows: pa.RecordBatch, rows_of: Callable[[pa.RecordBatch], Batches]) -> Batches:
-    """Yield rows for the groups of partitions, and of their clusters."""
+    """Yield the converted rows, and one row for the group of each cluster."""
     yield from rows_of(rows)
     yield from clusters(rows)
 
 
 def served(rows: pa.RecordBatch) -> Batches:
-    """Yield rows of `silver.replica_fetches` that were answered without error."""
+    """Convert rows of `silver.replica_fetches` answered without error to the replay's input."""
     yield _answered(rows, "", "response_error_code")
 
 
 def produced(rows: pa.RecordBatch) -> Batches:
-    """Yield rows of `gold.delayed_operations` about produces."""
+    """Convert produces of `gold.delayed_operations` to the replay's input."""
     each = explode(rows, "partitions", "p")
     yield _answered(each.filter(is_in(each.column("p.error_code"), (0, *REFUSED))), "p.", "p.error_code")
 
@@ -227,11 +227,12 @@ def _numbered(values: Numbered, rows: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _answered(rows: pa.RecordBatch, place: str, error_code: str) -> pa.RecordBatch:
-    """Return the first answer and the number of answers, by leader epoch and error. Refused produces are counted by
-    second.
+    """Return the first answer and the number of answers, by leader epoch and error.
+
+    Refused produces are counted by second.
 
     Args:
-        place: prefix of the columns of topic, partition and leader epoch.
+        place: prefix of the columns topic, partition and leader epoch.
         error_code: column of the error code.
     """
     time_us, code = micros(rows.column("completed_time")), rows.column(error_code)

@@ -13,7 +13,7 @@ _NEWEST: Final[Version] = (99, 0, 0)
 
 @dataclass(frozen=True)
 class ControllerRules(Versioned):
-    """The controller of one version of Kafka."""
+    """Behaviour of the controller of one Kafka version."""
 
     @property
     def offline_replica_may_be_ineligible(self) -> bool:
@@ -30,8 +30,6 @@ class ControllerRules(Versioned):
 
 
 def controller_rules(version: str | None) -> ControllerRules:
-    """Return the rules of a logged version, as of its last possible patch release. Unknown versions get the newest
-    rules.
-    """
+    """Return the rules of the last patch release of a version. Unknown versions get the newest rules."""
     release = release_of(version)
     return ControllerRules(release.newest if release is not None else _NEWEST)

@@ -35,10 +35,9 @@ _WHOLE = ("topic", "partition", "topic_id", "leader", "leader_epoch", "partition
 
 
 def replay_of_controllers(lake: Lake, premises: Premises, folder: Staging, stamp: str) -> Beside:
-    """Return the step that writes the tables of `schemas.controllers`, and passes cases to the rules.
+    """Return the stage that writes the tables of `schemas.controllers` and adds its cases to the rules' results.
 
-    It needs ``gold.delayed_operations`` of the same audit, if the table exists, for the times at which leaders
-    answered.
+    It reads ``gold.delayed_operations`` of the same audit, if present, for the times at which leaders answered.
     """
 
     def commit(made: Staged) -> None:
@@ -51,7 +50,7 @@ def replay_of_controllers(lake: Lake, premises: Premises, folder: Staging, stamp
 
 
 def _readings(premises: Premises) -> list[Reading]:
-    """Return the readings that yield the rows of all groups."""
+    """Return the table scans for the rows of all groups."""
     here = pc.field("broker_id").is_valid()
     changes = pc.field("change").isin(list(r.CHANGES))
     active, snapshots = active_controllers(premises), premises.snapshots
@@ -95,7 +94,7 @@ def _readings(premises: Premises) -> list[Reading]:
 
 
 def _reading(spec: TableSpec, kind: str, rows_of: RowsOf, *more: str, where: pc.Expression | None = None) -> Reading:
-    """Return the reading of a table for rows of a kind. It has the kind's columns that the table has, and `more`."""
+    """Return the scan of a table for rows of a kind: the columns that the kind needs and the table has, and `more`."""
     names = {"cluster_id", "time", *map_spark_types(r.KINDS[kind]), *more}
     columns = tuple(name for name in spec.column_names if name in names)
     return Reading(spec, columns, partial(r.with_cluster, rows_of=rows_of), where)

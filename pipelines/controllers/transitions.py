@@ -11,7 +11,7 @@ from highwater.pipelines.rules.rule import Ref as Evidence
 
 
 class Transition(NamedTuple):
-    """A row of gold `controller_transitions`, without the partition, which the caller adds."""
+    """A row of gold `controller_transitions`, without cluster and partition."""
 
     machine: str
     controller: int
@@ -32,7 +32,7 @@ class Transition(NamedTuple):
 
 
 class ReplayedStates(NamedTuple):
-    """Results of a replay."""
+    """State transitions, and proven violations."""
 
     transitions: tuple[Transition, ...]
     cases: tuple[Case, ...]
@@ -47,10 +47,11 @@ def broken(
     brokers: Sequence[int],
     leader_epoch: int | None = None,
 ) -> Case:
-    """Return the case of a broken promise, with the rows whose lines prove it.
+    """Return the violation of a rule, with the rows whose lines prove it.
 
     Args:
         message: sentence in lower case, without a full stop.
+        brokers: ids of the brokers that it is about.
     """
     evidence = (Evidence(row.time_us, row.broker_id, *row.ref[:2], None, None, row.ref.file_id) for row in rows)
     return Case(
@@ -65,10 +66,11 @@ def broken(
 
 
 def illegal(message: str, *rows: PartitionRow, about: PartitionRow | None = None) -> Case:
-    """Return the case of an illegal transition that rows of a partition show together.
+    """Return the violation shown by an illegal transition of a partition.
 
     Args:
-        about: the row that gives leader epoch and time. None: the last row.
+        rows: rows that show it together.
+        about: row with leader epoch and time. None for the last of `rows`.
     """
     last = rows[-1] if about is None else about
     brokers = [row.broker_id for row in rows]
@@ -79,7 +81,12 @@ def illegal(message: str, *rows: PartitionRow, about: PartitionRow | None = None
 def transition(
     row: PartitionRow, machine: str, from_state: str, to_state: str, legal: bool | None, why: str, **more: Any
 ) -> Transition:
-    """Return the transition of a partition, or with `more` of a replica, that a row shows."""
+    """Return the transition of a partition's state machine that a row shows. `more` has columns of a replica's.
+
+    Args:
+        legal: None if Kafka's tables do not decide it.
+        why: reason for `legal`.
+    """
     return Transition(
         machine=machine,
         controller=row.broker_id,

@@ -32,7 +32,10 @@ _CHANGES: Final = frozenset(("brokers_changed", "broker_failed", "broker_registe
 
 
 class Handled(NamedTuple):
-    """A failure of a broker, seen at `begun`. All its partitions were handled by `done`, in the order of node `by`."""
+    """A broker failure seen at `begun`, whose partitions controller `by` had all handled by `done`.
+
+    Both are positions in that node's log.
+    """
 
     broker_id: int
     by: int
@@ -48,7 +51,7 @@ Sighting = tuple[int, _Row]
 
 
 def failures_handled(events: Iterable[EventRow]) -> list[Handled]:
-    """Return the handled failures of a ZooKeeper cluster, from rows of `silver.controller_events`."""
+    """Return broker failures that ZooKeeper controllers finished handling, from `silver.controller_events`."""
     by_controller: dict[int, list[EventRow]] = defaultdict(list)
     for row in events:
         if row.event in _CHANGES:
@@ -67,7 +70,7 @@ def failures_handled(events: Iterable[EventRow]) -> list[Handled]:
 
 
 def fences_handled(rows: Iterable[RegistrationRow]) -> list[Handled]:
-    """Return the handled failures in registration records. The fence is the last record of handleBrokerFenced."""
+    """Return broker failures in KRaft registration records. The fence is the last record of handleBrokerFenced."""
     return [
         Handled(row.subject_broker_id, row.broker_id, row.offset, row.offset, row.time_us, (row,))
         for row in rows
@@ -76,9 +79,9 @@ def fences_handled(rows: Iterable[RegistrationRow]) -> list[Handled]:
 
 
 def controllers_sightings(rows: Iterable[LeadershipRow]) -> list[Sighting]:
-    """Return the states that ZooKeeper controllers log, except lines without a controller epoch.
+    """Return (time, row) of states that ZooKeeper controllers log. Lines without a controller epoch are skipped.
 
-    Up to 1.0, such lines of the leader selectors are plans.
+    Up to 1.0, such lines of the leader selectors are only plans.
     """
     decided = (row for row in rows if row.role == "controller" and row.controller_epoch is not None)
     return [
@@ -89,12 +92,12 @@ def controllers_sightings(rows: Iterable[LeadershipRow]) -> list[Sighting]:
 
 
 def records_sightings(rows: Iterable[RecordRow]) -> list[Sighting]:
-    """Return states in one node's copy of the metadata log."""
+    """Return (offset, row) of states in one node's copy of the metadata log."""
     return [(row.offset, row) for row in rows if row.leader >= 0]
 
 
 def unhandled_failures(handled: Iterable[Handled], sightings: Iterable[Sighting]) -> tuple[Case, ...]:
-    """Return leaderships that outlasted a failure of their leader, once per epoch."""
+    """Return a violation per leader epoch that continued after its leader's failure was handled."""
     epochs: dict[tuple[int, str, int, int | None, int | None], list[Sighting]] = defaultdict(list)
     for order, row in sightings:
         epochs[row.broker_id, row.topic, row.partition, row.leader, row.leader_epoch].append((order, row))
@@ -115,7 +118,7 @@ def unhandled_failures(handled: Iterable[Handled], sightings: Iterable[Sighting]
 
 
 def _before_and_after(failure: Handled, seen: list[Sighting]) -> tuple[_Row, _Row] | None:
-    """Return two rows of one topic id: one before a failure, one after its handling. None if there are no such rows.
+    """Return (row before the failure, row after its handling) of one topic id. None if there are no such rows.
 
     Rows without a topic id are paired only if no topic id matches.
     """

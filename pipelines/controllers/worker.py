@@ -28,7 +28,7 @@ SMALL: Final = {table: rules.SHAPES[table] for table in (CASES, RESULTS)}
 
 
 def replayer(facts: ClusterFacts) -> Callable[[Batches], Batches]:
-    """Return a function for ``mapInArrow`` over rows (`KEY`, ``kind``, `ROW_TYPES`) that are sorted by key."""
+    """Return a ``mapInArrow`` function that replays rows (`KEY`, ``kind``, `ROW_TYPES`) sorted by key."""
 
     def replay(batches: Batches) -> Batches:
         tables = Tables({spec.name: spec.schema for spec in GOLD} | SMALL)

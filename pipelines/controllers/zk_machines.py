@@ -54,12 +54,15 @@ _SINCE_2_3: Final[Table] = {**_TO_2_2, DELETION_INELIGIBLE: frozenset((OFFLINE, 
 
 
 def replica_table(version: str | None) -> Table:
-    """Return `ReplicaState.validPreviousStates` of a version. An unknown version gets the wider table."""
+    """Return `ReplicaState.validPreviousStates` of a version: by state, the legal states before it.
+
+    An unknown version gets the wider table.
+    """
     return _SINCE_2_3 if controller_rules(version).offline_replica_may_be_ineligible else _TO_2_2
 
 
 def is_legal(table: Table, from_state: str, to_state: str) -> bool | None:
-    """Return True if the table has the pair; None for an unknown state."""
+    """Return True if a state may follow another. None if the table does not know a state."""
     if to_state not in table or from_state not in table:
         return None
     return from_state in table[to_state]
@@ -74,7 +77,13 @@ def _case(machine: str, row: StateRow) -> Case:
 
 
 def replay_states(machine: str, table: Table, rows: Iterable[StateRow]) -> ReplayedStates:
-    """Return the transitions of one partition, and the illegal ones, from rows in any order."""
+    """Return the transitions of one partition and the illegal ones.
+
+    Args:
+        machine: name of the state machine.
+        table: legal previous states by state.
+        rows: in any order.
+    """
     known: dict[tuple[int, int | None, int | None], str] = {}
     transitions: list[Transition] = []
     cases: list[Case] = []

@@ -46,7 +46,7 @@ def _state(row: LeadershipRow) -> tuple[int | None, int | None, frozenset[int] |
 
 
 def contradiction(row: LeadershipRow, other: LeadershipRow) -> Case | None:
-    """Return the contradiction of two rows of the same controller, within one incarnation."""
+    """Return a case if two decisions of one controller contradict each other in one incarnation. None otherwise."""
     name = f"{other.topic}-{other.partition}"
     if other.leader_epoch == row.leader_epoch and None not in (row.leader, other.leader) and row.leader != other.leader:
         text = f"{name} has two leaders in epoch {other.leader_epoch}: {row.leader} and {other.leader}"
@@ -59,7 +59,7 @@ def contradiction(row: LeadershipRow, other: LeadershipRow) -> Case | None:
 
 
 def went_back(row: LeadershipRow, other: LeadershipRow) -> Case | None:
-    """Report a decision whose leader epoch or zkVersion is lower than an earlier one's."""
+    """Return a case if a leader epoch or zkVersion is lower than in the earlier decision `row`. None otherwise."""
     epochs = (("leader epoch", row.leader_epoch, other.leader_epoch),)
     for what, before, after in (*epochs, ("zkVersion", row.partition_epoch, other.partition_epoch)):
         if before is not None and after is not None and after < before:
@@ -69,13 +69,14 @@ def went_back(row: LeadershipRow, other: LeadershipRow) -> Case | None:
 
 
 def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[LineRef]) -> tuple[Case, ...]:
-    """Return contradictions among the controllers' own rows (role ``controller``) of one partition.
+    """Return contradictions between decisions of ZooKeeper controllers about one partition.
 
-    Lines without a controller epoch are left out. Leader selectors up to 1.0 log them before the write. If the version
+    Lines without a controller epoch are skipped. Leader selectors up to 1.0 log them before the write. If the version
     of the znode differs, the write is retried with another choice.
 
     Args:
-        decisions: places of the state machine's lines. Other lines show what was sent.
+        rows: only those with role ``controller`` are considered.
+        decisions: locations of state machine lines. Other lines show what was sent.
     """
     sessions: dict[tuple[int, int], list[LeadershipRow]] = defaultdict(list)
     for row in rows:
@@ -98,10 +99,10 @@ def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[LineRef]) 
 
 
 def two_controllers(rows: Iterable[StateRow]) -> tuple[Case, ...]:
-    """Return controller epochs in which two brokers elected leaders.
+    """Return a case per controller epoch in which two brokers elected leaders.
 
     Only one broker can have incremented the epoch's znode (`KafkaController.elect`). Since 2.2 each write of a
-    partition's state checks the epoch. A broker that was never the controller has epoch 0, which is left out.
+    partition's state checks the epoch. A broker that was never the controller has epoch 0, which is skipped.
     """
     first: dict[int, StateRow] = {}
     cases: list[Case] = []

@@ -91,15 +91,15 @@ def decide(
     holes: Iterable[str],
     of_rules: Correctness = NO_RULES,
 ) -> tuple[Verdict, tuple[str, ...]]:
-    """Return the verdict, and the reasons why a clean verdict is impossible. Violated outranks inconclusive.
+    """Return the verdict, and the reasons that rule out a clean verdict. Violated outranks inconclusive.
 
     Args:
-        produce: the replayed acks=all produces.
+        produce: figures of the replayed acks=all produces.
         lines: number of log records.
-        share_parsed: share of the records that were parsed. None if there are no records.
-        holes: messages about records that must have been logged in the window and were not read.
-        of_rules: the results of the rules. A rule without evidence has no effect on the other rules. Without results of
-            rules, a contradicted produce is a violation.
+        share_parsed: share of records that were parsed, 0 to 1. None without records.
+        holes: messages about log records of the window that are known to be missing.
+        of_rules: results of the rules. A rule without evidence does not affect others. Without rules, a contradicted
+            produce is a violation.
     """
     reasons = []
     if lines == 0:
@@ -121,7 +121,7 @@ def decide(
 
 
 def blame(rows: Collected, kind: str) -> tuple[Blame, ...]:
-    """Return one row per broker that closed operations of a kind.
+    """Return one row per broker that other replicas waited for last, in operations of a kind (produce, fetch, ...).
 
     Rows are sorted by waiting time beyond ``slow_ms``, then by total waiting time, largest first.
     """
@@ -181,7 +181,11 @@ _NOTES = (
 def assemble(
     rows: Collected, config: Config, run: RunInfo, *, since_us: int | None = None, until_us: int | None = None
 ) -> Report:
-    """Return the report of collected rows."""
+    """Build the report from the rows that the queries returned.
+
+    Args:
+        since_us, until_us: time window, us since the epoch, end exclusive. None for no bound.
+    """
     in_window = since_us is not None or until_us is not None
     judged = _judge(rows, config, run, in_window)
     clusters = clusters_in(rows, WindowBounds(since_us, until_us))
@@ -318,7 +322,7 @@ def incident_of(row: Mapping[str, Any], before: RunBefore | None = None) -> Inci
 
 
 def _outside(rows: Collected, several: bool) -> Iterable[str]:
-    """Yield one sentence for each row of findings outside the window."""
+    """Yield one sentence per severity and partition for findings outside the time window."""
     for row in rows.outside:
         of_cluster = f" of cluster {row['cluster_id']}" if several else ""
         place = f" {row['topic']}-{row['partition']}" if row["topic"] is not None else ""
@@ -359,7 +363,11 @@ def _nodes(file: Mapping[str, Any]) -> list[Node]:
 
 
 def _tiers(rows: Collected, highest: str) -> dict[Node, Tier]:
-    """Return the evidence tier of each node that has a file or a parsed record."""
+    """Return by (cluster, broker) how much it logged (tier T0 to T3), for brokers with a file or a parsed record.
+
+    Args:
+        highest: highest tier to return.
+    """
     tiers: dict[Node, Tier] = {node: "T0" for row in rows.files for node in _nodes(row)}
     for row in rows.coverage:
         marks = (row["request_log"], row["partition_debug"], row["completion_trace"])
@@ -368,7 +376,7 @@ def _tiers(rows: Collected, highest: str) -> dict[Node, Tier]:
 
 
 def _named(tiers: Mapping[Node, Tier]) -> dict[str, Tier]:
-    """Return tiers by broker id. Ids have their cluster as a prefix if there are several clusters."""
+    """Return the tiers by broker id as text, prefixed by ``<cluster>/`` if there are several clusters."""
     several = len({cluster for cluster, _ in tiers}) > 1
     return {f"{cluster}/{broker}" if several else str(broker): tier for (cluster, broker), tier in tiers.items()}
 

@@ -46,14 +46,13 @@ def write_bundle(
     redact: Callable[[pa.Table], pa.Table] | None = None,
     cluster_id: str | None = None,
 ) -> None:
-    """Write the archive atomically.
+    """Write report, tables and manifest as one zip archive, atomically.
 
     Args:
         report: the report as published. It must be redacted if `redact` is given.
-        since: first arrival of the requests in the archive. None: no bound.
-        until: end of these arrivals, exclusive. None: no bound.
-        redact: function that removes names from a table. None: names stay.
-        cluster_id: limits the rows to this cluster. None: all clusters.
+        since, until: arrival of the requests in the archive, end exclusive. None for no bound.
+        redact: removes names from a table. None keeps names.
+        cluster_id: the only cluster to include. None includes all.
 
     Raises:
         InputError: the archive cannot be written.

@@ -24,12 +24,12 @@ WORDS: Final[Mapping[str, str]] = {
 
 
 def verdict_class(verdict: str, violated_rules: Iterable[str], has_open_cases: bool) -> VerdictClass:
-    """Return the class of a verdict.
+    """Return the class of a verdict, for example ``data_lost``.
 
     Args:
         verdict: violated, inconclusive or clean.
         violated_rules: ids of rules with a violation.
-        has_open_cases: True if at least one case is undecided.
+        has_open_cases: True if at least one possible violation is undecided.
     """
     if verdict == "violated":
         return "data_lost" if any(rule_id in LOSS_RULES for rule_id in violated_rules) else "guarantee_broken"

@@ -63,16 +63,14 @@ def collect_report(
     """Build the report from the tables of a lake.
 
     Args:
-        lake: contains the tables named in the imports above.
         config: thresholds and intervals.
         run: metadata of the run that the lake does not contain.
-        since: start of the window. Operations, requests, blame and timeline count by arrival, findings by their own
-            time. Without a zone it is UTC. None: no bound.
-        until: end of the window, exclusive. None: no bound.
-        cluster_id: limits the report to this cluster. None: all clusters.
+        since, until: time window, end exclusive. Requests count by arrival, findings by their own time. Without a zone
+            UTC. None for no bound.
+        cluster_id: the only cluster to report. None for all clusters.
 
     Raises:
-        InputError: nothing was ingested into the lake. Other missing tables count as empty.
+        InputError: the lake has no log files. Other missing tables count as empty.
     """
 
     if not lake.exists(LOG_FILES):
@@ -171,7 +169,7 @@ def _both_of(evidence: Rows) -> pc.Expression:
 
 
 def _before(lake: Lake, cluster_id: str | None) -> RunBefore | None:
-    """Return the previous audit. None for the first audit, or if the files of the previous audit were removed."""
+    """Return the results of the previous audit. None for the first audit, or if its files were removed."""
     last = lake.stamp(VIOLATIONS)
     versions = [{stamp: version for version, stamp in reversed([*lake.stamps(spec)])} for spec in _JUDGED]
     earlier = next((stamp for _, stamp in lake.stamps(VIOLATIONS) if stamp != last), None)
@@ -185,7 +183,10 @@ def _before(lake: Lake, cluster_id: str | None) -> RunBefore | None:
 
 
 def _most_blamed(groups: Rows) -> list[Node]:
-    """Return (cluster, id) of the most blamed brokers, at most `BLAMED_MAX`. Produces rank before coordinators."""
+    """Return (cluster, broker id) of at most `BLAMED_MAX` brokers that produces waited for longest.
+
+    Requests of coordinators are considered after produces.
+    """
     nodes: dict[Node, None] = {}
     for kind in (PRODUCE, COORDINATOR):
         waits: dict[Node, tuple[float, float]] = {}
@@ -198,7 +199,7 @@ def _most_blamed(groups: Rows) -> list[Node]:
 
 
 def _interval_s(groups: Rows, configured_s: int) -> int:
-    """Return the configured interval, doubled until the timeline has at most `TIMELINE_MAX` intervals."""
+    """Return the timeline's interval, s: as configured, doubled until there are at most `TIMELINE_MAX` intervals."""
     if not groups:
         return configured_s
     span_us = max(row["last_us"] for row in groups) - min(row["first_us"] for row in groups)

@@ -59,13 +59,12 @@ def collect_detail(
     started: datetime | None,
     cluster_id: str | None = None,
 ) -> Detail:
-    """Return the details that only the page shows, for a time window and a cluster.
+    """Return the details that only the HTML page shows.
 
     Args:
-        since: first arrival of operations and requests. None: no bound.
-        until: end of these arrivals, exclusive. None: no bound.
-        started: start time of the command, from which its cost is computed. None: the cost is unknown.
-        cluster_id: limits the details to this cluster. None: all clusters.
+        since, until: arrival of operations and requests, end exclusive. None for no bound.
+        started: start of the command, for its duration. None if unknown.
+        cluster_id: the only cluster to show. None for all clusters.
     """
     tables = _Tables(lake, cluster_id)
     bounds = small.bounds(since, until)
@@ -111,7 +110,7 @@ class _Tables:
 def _aggregates(
     tables: _Tables, config: Config, files: Rows, bounds: small.WindowBounds
 ) -> tuple[Cubes | None, dict[str, int]]:
-    """Return aggregates of all arrivals in the window, and the arrivals of operations with a story by operation id.
+    """Return (aggregates of the window's requests, arrival times in us of requests with a history, by operation id).
 
     The aggregates are None if the logs contain no times.
     """
@@ -204,7 +203,7 @@ def _story_rows(tables: _Tables, worst: dict[str, int], paths: dict[str, str]) -
 
 
 def _reader_of_stories(lake: Lake, operations: Rows) -> LakeReader:
-    """Return a DuckDB reader of the tables with operations' requests and fetches. Too large tables are empty."""
+    """Return a DuckDB reader with the requests and fetches around the given operations. Too large tables are empty."""
     times = [time for row in operations for time in (row["handled_time"], row["completed_time"])]
     taken_up = pc.field("dequeued_time")
     around = taken_up >= instant(min(times) - stories.BEFORE_US)
@@ -229,7 +228,5 @@ def _texts(tables: _Tables, lines: dict[Place, int]) -> dict[Place, str]:
 
 
 def _at(name: str, times_us: Iterable[int]) -> pc.Expression:
-    """Return a filter for rows at some instants. Files are sorted by time, so the filter also skips parts of large
-    files.
-    """
+    """Return a filter for rows at these times, us. Files are sorted by time, so it also skips parts of files."""
     return pc.field(name).isin(pa.array(sorted(set(times_us)), pa.timestamp("us", "UTC")))

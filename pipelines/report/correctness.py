@@ -76,13 +76,13 @@ def correctness(
     several: bool = False,
     known: Mapping[str, Rule] = BY_ID,
 ) -> Correctness:
-    """Return the results of the rules from collected rows.
+    """Return the results of the rules from the rows that the queries returned.
 
     Args:
-        brokers: brokers whose evidence decides which rules can be checked.
-        highest: highest tier of evidence that is used.
-        in_window: the findings are limited to a window. The verdicts of the rules are not.
-        several: the findings are from several clusters, and each names its cluster.
+        brokers: brokers whose logs decide which rules can be checked.
+        highest: highest log detail that was used (T0 to T3).
+        in_window: True if findings are limited to a time window. Verdicts of rules never are.
+        several: True if the findings are from several clusters. Each then names its cluster.
         known: rules by id, in the order of the report.
     """
     numbers = {rule_id: number for number, rule_id in enumerate(known)}
@@ -163,10 +163,14 @@ def _is_violated(row: Mapping[str, Any]) -> bool:
 
 
 def _result(row: Mapping[str, Any], gap: NotCheckable | None, before: RunBefore | None) -> RuleResult:
-    """Return the result of a rule. A rule without evidence proves nothing by an absence of findings.
+    """Return the result of a rule. A rule without the evidence that it needs is never clean.
 
-    A rule that judged nothing is not applicable unless there is a reason for doubt. The verdict in the table does not
-    count, since the table does not record which evidence is missing.
+    A rule that judged nothing is not applicable, unless there is a reason for doubt.
+
+    Args:
+        row: row of ``gold.rule_results``. Its verdict is not used: it does not consider missing evidence.
+        gap: the evidence that the rule lacks. None if complete.
+        before: results of the previous audit. None without one.
     """
     short = gap if gap and not _is_violated(row) else None
     judged = any(row[name] for name in ("checked", "cases", "observations", "open_cases"))
@@ -199,7 +203,7 @@ def _left_open(open_cases: Sequence[Finding]) -> Iterable[str]:
 
 
 def _findings(rows: Collected, order: _Order, several: bool) -> dict[str, tuple[Finding, ...]]:
-    """Return root findings by severity, each with the findings that follow from it."""
+    """Return findings by severity, each with the findings that follow from it. Those are not listed separately."""
     lines: dict[str, Rows] = defaultdict(list)
     for row in rows.evidence:
         lines[row["finding_id"]].append(row)

@@ -90,7 +90,7 @@ class Collected:
     throttled: Rows = field(default_factory=list)  #: a row per client and API that quotas held back, the longest first
 
     def groups_of(self, kind: str) -> Rows:
-        """Return counts of the operations of one kind."""
+        """Return the rows of counts for one kind of operation."""
         return [row for row in self.groups if row["kind"] == kind]
 
     def quantiles_of(self, kind: str) -> Mapping[str, Any]:
@@ -113,12 +113,12 @@ def share_of(part: float, whole: float) -> float:
 
 
 def count_by(groups: Rows, key: str, of: Callable[[dict[str, Any]], bool] = lambda row: True) -> dict[str, int]:
-    """Return the number of operations per value of a column, most frequent first. Rows without a value are left out.
+    """Return the number of operations per value of a column, most frequent first. Null values are omitted.
 
     Args:
         groups: rows with a count of operations.
         key: the column.
-        of: filter; only rows for which it returns True count.
+        of: returns True for rows to count.
     """
     counts: dict[str, int] = defaultdict(int)
     for row in groups:

@@ -40,12 +40,12 @@ _TEXTS: Final = f"""
 def of_profiles(
     profiles: Sequence[Profile], owners: Mapping[str, Identity], unread: Iterable[tuple[str, str]]
 ) -> Iterator[str]:
-    """Yield lines about brokers, releases and period, then about sources, then about unreadable files.
+    """Yield lines about brokers, Kafka versions and time range, then about files, then about unreadable files.
 
     Args:
-        profiles: profiles of new files.
-        owners: identity of the broker that wrote each file, by path.
-        unread: paths of unreadable files, with the reason.
+        profiles: samples of new files.
+        owners: the broker that wrote each file, by path.
+        unread: (path, reason) of unreadable files.
     """
     readable = [item for item in profiles if item.readable]
     if readable:
@@ -85,7 +85,7 @@ def _has_errors(item: Profile) -> bool:
 
 
 def of_new_texts(profiles: Iterable[Profile], owners: Mapping[str, Identity], how: HowRead) -> Iterator[str]:
-    """Yield the most frequent texts at ERROR or above, read from files before ingestion."""
+    """Yield the most frequent messages at ERROR or above, read directly from files before ingestion."""
     spans = (span_of(item, owners[item.path]) for item in profiles if _has_errors(item))
     loud: list[pa.RecordBatch] = []
     # The run reads each file again: it reports one that has changed.
@@ -98,12 +98,12 @@ def of_new_texts(profiles: Iterable[Profile], owners: Mapping[str, Identity], ho
 
 
 def of_texts(lake: Lake) -> Iterator[str]:
-    """Yield the most frequent texts at ERROR or above in a lake."""
+    """Yield the most frequent messages at ERROR or above in a lake."""
     yield from _texts(open_reader(lake, [], [(LOG_LINES, None)]).rows(_TEXTS))
 
 
 def of_restarts(lake: Lake) -> Iterator[str]:
-    """Yield a line for each restart without a shutdown."""
+    """Yield a line for each broker start that no shutdown preceded."""
     reader = open_reader(lake, [(BROKER_LIFECYCLE, None)])
     crashes = reader.rows(
         """SELECT broker_id, epoch_us(time) AS time FROM (

@@ -71,12 +71,12 @@ class Chain(NamedTuple):
 
     @property
     def harm(self) -> IncidentClass:
-        """Return the class of the head."""
+        """Return the class of harm of the worst effect."""
         return self.head.class_
 
     @property
     def because(self) -> tuple[Incident, ...]:
-        """Return the causes of the head, the nearest first."""
+        """Return the causes of the worst effect, the nearest first."""
         by_id = {part.incident_id: part for part in self.parts}
         causes: dict[str, Incident] = {}
         part = self.head
@@ -86,7 +86,7 @@ class Chain(NamedTuple):
 
     @property
     def also(self) -> tuple[Incident, ...]:
-        """Return the other effects, by rank."""
+        """Return the effects other than the worst one, by rank."""
         told = {self.head.incident_id, *(cause.incident_id for cause in self.because)}
         return tuple(part for part in self.parts if part.incident_id not in told)
 
@@ -97,24 +97,24 @@ class Chain(NamedTuple):
 
     @property
     def advice(self) -> str:
-        """Return the advice of the head. Without it, the first advice of another incident of the chain."""
+        """Return the advice for the worst effect. Without it, the first advice of another incident of the chain."""
         return next((part.advice for part in (self.head, *self.parts) if part.advice), "")
 
     @property
     def start_time(self) -> str:
-        """Return the start of the head."""
+        """Return the start of the worst effect."""
         return self.head.start_time
 
     @property
     def end_time(self) -> str | None:
-        """Return the end of the head. None if it lasts to the end of the logs."""
+        """Return the end of the worst effect. None if it lasts to the end of the logs."""
         return self.head.end_time
 
     def commands(self, has_requests: bool) -> list[str]:
-        """Return the next commands for the head, then for its cause.
+        """Return the next commands for the worst effect, then for its cause.
 
         Args:
-            has_requests: request logs were read, so waits are known.
+            has_requests: True if request logs were read, so that waits are known.
         """
         kafka = filter(None, [kafka_command(self.head)])
         asked = [*kafka, *commands(self.head, has_requests), *commands(self.cause, has_requests)]
@@ -155,9 +155,9 @@ def chains(incidents: Sequence[Incident]) -> list[Chain]:
 
 
 def chains_by_harm(incidents: Sequence[Incident]) -> list[Chain]:
-    """Return chains by rank: chains with lost data first, then chains with other broken guarantees.
+    """Return chains of incidents: those with lost data first, then other broken guarantees, then by rank.
 
-    Chains of log texts that are listed only by name are left out.
+    Chains of mere log messages are omitted.
     """
     ranked = chains([incident for incident in incidents if not _is_remark(incident)])
     first = {"data_lost": 0, "guarantee_broken": 1}
@@ -165,7 +165,7 @@ def chains_by_harm(incidents: Sequence[Incident]) -> list[Chain]:
 
 
 class IncidentSummary(NamedTuple):
-    """Content of the first screen."""
+    """The worst chains of incidents, for the first screen."""
 
     chains: tuple[Chain, ...]  #: worst chains, at most `CHAINS_MAX`
     actions: tuple[str, ...]  #: what to do about each of `chains`, with a command
@@ -180,13 +180,13 @@ class IncidentSummary(NamedTuple):
 
     @property
     def left_out_text(self) -> str:
-        """Return the number of chains left out, by the kind of their head: ``isr shrunk (3), broker died``."""
+        """Return the number of omitted chains by the kind of their worst effect: ``isr shrunk (3), broker died``."""
         kinds = Counter(chain.head.kind.replace("_", " ") for chain in self.left_out)
         return ", ".join(f"{kind} ({count(many)})" if many > 1 else kind for kind, many in kinds.most_common())
 
 
 def story(report: Report) -> IncidentSummary:
-    """Return the worst chains, at most `CHAINS_MAX`, and the chains left out."""
+    """Return the worst chains, at most `CHAINS_MAX`, and the omitted ones."""
     ranked = chains_by_harm(report.incidents)
     also = tuple(filter(_is_remark, report.incidents))
     shown = also[: min(ALSO_MAX, max(0, CHAINS_MAX - len(ranked)))]
@@ -202,7 +202,7 @@ def _is_remark(incident: Incident) -> bool:
 
 
 def worst(report: Report) -> list[Chain]:
-    """Return chains by harm. Deliberate actions and chains that are only logged are left out."""
+    """Return chains by harm, without intended actions and mere log messages (severity info)."""
     return [chain for chain in chains_by_harm(report.incidents) if chain.severity != "info"]
 
 
@@ -315,7 +315,7 @@ def verdict_sentence(report: Report) -> str:
 
 
 def age(report: Report) -> str:
-    """Return the time from the end of the logs to the report: `` (6 days ago)``. Empty if unknown."""
+    """Return how long before the report the logs end: `` (6 days ago)``. Empty if unknown."""
     last = max((broker.last_time for broker in report.brokers if broker.last_time), default=None)
     made = report.detail.cost.made if report.detail else None
     if last is None or made is None:

@@ -39,7 +39,7 @@ NO_CAUSE: Final = "nothing in the logs explains it."
 
 
 def with_headline(report: Report) -> Report:
-    """Return the report with the class of its verdict and its headline."""
+    """Return the report with class and headline set."""
     violated = [finding.rule_id for finding in report.violations]
     if not report.window.since and not report.window.until:
         violated += [rule.rule_id for rule in report.rules if rule.cases]
@@ -209,7 +209,7 @@ def _of_chain(report: Report, chain: Chain) -> Headline:
 
 
 def _dated(sentence: str, start_time: str) -> str:
-    """Return a sentence with the date inserted before its first time of day."""
+    """Return the sentence with the date (first 10 characters of `start_time`) before its first time of day."""
     return _CLOCK.sub(f"{start_time[:10]} \\g<0>", sentence, count=1)
 
 
@@ -237,7 +237,7 @@ def _of_verdict(report: Report, of_verdict: VerdictClass) -> Headline:
 
 
 def place_and_rule(finding: Finding) -> str:
-    """Return a clause with the rule of an open case, and its place if known."""
+    """Return a clause with the rule of an undecided case, and its partition if known."""
     where = _place(finding)
     return f"{finding.rule_id}{f' of {where}' if where else ''} cannot be decided from these logs"
 

@@ -23,7 +23,7 @@ _GLUE = "\N{NO-BREAK SPACE}"
 
 
 def _glued(text: str, room: int) -> str:
-    """Return the text with unbreakable commands, so that they can be copied. Commands longer than a line may break."""
+    """Return the text with commands made unbreakable. A command longer than `room` may break."""
 
     def glue(match: re.Match[str]) -> str:
         return match[0].replace(" ", _GLUE) if len(match[0]) <= room else match[0]

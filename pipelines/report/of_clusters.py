@@ -22,11 +22,11 @@ _OF_ONE = (
 
 
 def clusters_in(rows: Collected, bounds: WindowBounds) -> list[str]:
-    """Return the clusters to judge: clusters with results of rules, and clusters with broker logs.
+    """Return the ids of the clusters to judge: with results of rules, or with broker logs.
 
     Args:
-        bounds: the window. A cluster without logs and findings in the window is left out, since a retired cluster would
-            make each window inconclusive. If no cluster has any, all clusters are returned.
+        bounds: time window. Clusters without logs and findings in it are omitted: a retired cluster would make every
+            window inconclusive. If no cluster has any, all are returned.
     """
     # A lake of an older version has one result for all clusters.
     judged = {row["cluster_id"] for row in rows.rule_results if row["cluster_id"] is not None}
@@ -41,7 +41,7 @@ def clusters_in(rows: Collected, bounds: WindowBounds) -> list[str]:
 
 
 def silent_clusters(report: Report) -> set[str]:
-    """Return clusters without a verdict, since they have no logs in the window."""
+    """Return the ids of clusters without a verdict, because they have no logs in the window."""
     if report.window.since is None and report.window.until is None:
         return set()
     there = {broker.cluster_id for broker in report.brokers if broker.broker_id != UNKNOWN_BROKER}
@@ -69,7 +69,12 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def told_together(whole: Correctness, parts: Mapping[str, Correctness]) -> Correctness:
-    """Return the results of the rules over several clusters: all findings, and the worst verdict of each rule."""
+    """Merge the results of the rules of several clusters: all findings, and the worst verdict per rule.
+
+    Args:
+        whole: results over all clusters.
+        parts: results by cluster id.
+    """
     results: dict[str, list[tuple[str, RuleResult]]] = {}
     for cluster_id, part in parts.items():
         for result in part.rules:
@@ -85,7 +90,7 @@ def told_together(whole: Correctness, parts: Mapping[str, Correctness]) -> Corre
 
 
 def named_gaps(gaps: Mapping[str, Iterable[NotCheckable]]) -> Iterable[NotCheckable]:
-    """Yield the gaps of all clusters, each with the name of its cluster."""
+    """Yield what cannot be checked in each cluster, prefixed by the cluster's name."""
     for cluster_id, of_cluster in gaps.items():
         for gap in of_cluster:
             yield gap.model_copy(update={"reason": f"cluster {cluster_id}: {gap.reason}"})

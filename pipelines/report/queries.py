@@ -45,7 +45,7 @@ _WORST = (
 
 
 def of_window(bounds: WindowBounds, cluster_id: str | None) -> str:
-    """Return the SQL condition for rows of a cluster within the window. None as cluster: all clusters."""
+    """Return the SQL condition for rows of a cluster within the window. `cluster_id` None means all clusters."""
     conditions = ["true"]
     if bounds.since_us is not None:
         conditions.append(f"{ARRIVAL} >= make_timestamptz({bounds.since_us})")

@@ -71,7 +71,7 @@ def render_sarif(report: Report) -> bytes:
 
 
 class _Run:
-    """One SARIF run. Results must be made in their order, since the text of all evidence together is limited."""
+    """One SARIF run. Results must be created in order, because the total text of evidence is limited."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -210,7 +210,7 @@ class _Run:
 
 
 class _Files:
-    """Files by their path below the common folder. Files with evidence come first."""
+    """Maps files to their path below the common folder. Files with evidence come first."""
 
     def __init__(self, report: Report) -> None:
         hashes = {source.file: source.sha256 for source in report.provenance.inputs}

@@ -91,7 +91,7 @@ def bounds(since: datetime | None, until: datetime | None) -> WindowBounds:
 
 
 def singled_out(intervals: Rows, bounds: WindowBounds) -> dict[str, frozenset[Node]]:
-    """Return brokers with conspicuous waits in an interval of the window, by kind of operation."""
+    """Return by kind of operation the brokers with conspicuous waits in an interval of the window."""
     nodes: dict[str, set[Node]] = defaultdict(set)
     for row in intervals:
         start_us = row["interval_start"]
@@ -104,7 +104,8 @@ def incidents(rows: Rows, lines: Rows, bounds: WindowBounds) -> Rows:
     """Return incidents that overlap the window, by cluster, the most harmful first.
 
     Args:
-        lines: rows of `gold.incident_lines`. Each incident gets its own lines as ``evidence``.
+        rows: rows of `gold.incidents`.
+        lines: rows of `gold.incident_lines`. Each incident gets its own as ``evidence``.
     """
     of_incident: dict[tuple[str, str], Rows] = defaultdict(list)
     for line in sorted(lines, key=lambda line: int(line["position"])):

@@ -43,7 +43,7 @@ def _source(row: Mapping[str, Any]) -> SourceRead:
 
 
 def sources_in_short(sources: Sequence[SourceRead]) -> str:
-    """Return one line about all sources: the number of complete ones, and the peculiarities of the others."""
+    """Return one line about all sources: the number of complete ones, and special features of the others."""
     excerpts = Counter(source.excerpt for source in sources if source.excerpt is not None)
     orders = Counter(
         "sorted by time" if source.order == IN_WORDS[BY_TIME] else "newest first" for source in sources if source.order
@@ -58,7 +58,7 @@ def sources_in_short(sources: Sequence[SourceRead]) -> str:
 
 
 def source_in_words(source: SourceRead) -> str | None:
-    """Return the peculiarities of a source in words. None if there are none."""
+    """Return the special features of a source: order, encoding, excerpt, container. None if there are none."""
     said = [source.order, f"converted from {source.encoding}" if source.encoding else None]
     said += [f"an excerpt: {source.excerpt}" if source.excerpt else None]
     said += [f"around its records: {' within '.join(reversed(source.around))}" if source.around else None]

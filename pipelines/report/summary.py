@@ -146,7 +146,7 @@ def _in_short(report: Report) -> Iterator[str]:
 
 
 def _open(report: Report) -> Iterator[str]:
-    """Yield why the verdict is not firm, and the most useful remedy with its cost and how to undo it."""
+    """Yield why the verdict is undecided, and the most useful remedy with its cost and how to undo it."""
     yield from listed("undecided: ", report.inconclusive)
     best = most_useful(report.coverage)
     if best is not None:

@@ -54,14 +54,14 @@ _DAY_S = 86_400
 
 
 def tier_of(request_log: bool, partition_debug: bool, completion_trace: bool, highest: str) -> Tier:
-    """Return the tier of one broker.
+    """Return how much a broker logged: T0 to T3.
 
     Args:
-        request_log: the broker has parsed records of its request log.
-        partition_debug: the broker has DEBUG records of the partition logger (``kafka.cluster.Partition``).
-        completion_trace: the broker has TRACE records of ``DelayedProduce`` or of the partition logger. They show each
+        request_log: True if records of its request log were parsed.
+        partition_debug: True if it has DEBUG records of ``kafka.cluster.Partition``.
+        completion_trace: True if it has TRACE records of ``DelayedProduce`` or of the partition logger, which show each
             completion check.
-        highest: highest tier of evidence that is used.
+        highest: highest tier to return.
     """
     reached = 0
     for there in (request_log, partition_debug, completion_trace):
@@ -72,10 +72,9 @@ def tier_of(request_log: bool, partition_debug: bool, completion_trace: bool, hi
 
 
 def counting(tiers: Mapping[Node, Tier], controllers: Iterable[Node] = ()) -> dict[Node, Tier]:
-    """Return the nodes whose evidence decides which rules can be checked.
+    """Return the tiers of the nodes that decide which rules can be checked.
 
-    Controller-only nodes lead no partition, and files without a known broker belong to none. Both count only if there
-    are no other nodes.
+    Controller-only nodes and files without a known broker count only if there are no other nodes.
     """
     passed_over = set(controllers)
     of_brokers = {node: tier for node, tier in tiers.items() if node[1] != UNKNOWN_BROKER and node not in passed_over}
@@ -85,13 +84,12 @@ def counting(tiers: Mapping[Node, Tier], controllers: Iterable[Node] = ()) -> di
 def rule_not_checkable(
     rule: Rule, brokers: Sequence[Broker], highest: str, requests_per_s: float | None = None
 ) -> NotCheckable | None:
-    """Return the evidence that a rule lacks, and the command that enables it. None if the evidence is there.
+    """Return the log detail that a rule lacks, and the command that enables it. None if nothing is missing.
 
     Args:
-        rule: its tier is the lowest at which it can judge anything.
-        brokers: brokers that count, see `counting`.
-        highest: highest tier of evidence that is used.
-        requests_per_s: request rate of a broker, by its request log. None without a request log.
+        brokers: brokers whose tiers count.
+        highest: highest tier that was used.
+        requests_per_s: request rate per broker. None without a request log.
     """
     below = [broker for broker in brokers if broker.tier < rule.texts.tier]
     if brokers and not below:
@@ -115,7 +113,12 @@ def _who(broker_id: int) -> str:
 
 
 def _remedy(brokers: Sequence[Broker], tier: Tier, requests_per_s: float | None) -> dict[str, str]:
-    """Return the command for the first broker, the other brokers that need the same command, and its cost."""
+    """Return by field name the command for the first broker, the other brokers that need it, and its cost.
+
+    Args:
+        tier: the tier that is needed.
+        requests_per_s: request rate per broker. None without a request log.
+    """
     named = [broker for broker in brokers if broker.broker_id != UNKNOWN_BROKER]
     if not named:
         return {"needs": _NO_BROKER}
@@ -140,7 +143,7 @@ def not_checkable(broker_id: int, kafka_version: str | None) -> NotCheckable:
 
 
 def in_seconds(files: Iterable[Mapping[str, Any]]) -> list[int]:
-    """Return brokers with log files whose times are whole seconds, in ascending order.
+    """Return ids of brokers with log files in whole seconds, ascending. -1 for an unknown broker.
 
     Args:
         files: rows of ``bronze.log_files``.
@@ -167,9 +170,7 @@ def times_too_coarse(rule_id: str, brokers: Sequence[int]) -> NotCheckable:
 
 
 def _cost(kafka_version: str | None, have: Tier, wanted: Tier, requests_per_s: float | None) -> str:
-    """Return the cost of more evidence, its duration, and how to undo it. DEBUG of one logger is preferred to TRACE of
-    three.
-    """
+    """Return a text: cost of raising the log detail from `have` to `wanted`, for how long, and how to undo it."""
     version = _version(kafka_version)
     between = [tier for tier in TIERS if have < tier <= wanted]
     request_bytes = sum(_REQUEST_BYTES[tier] for tier in between)
@@ -196,7 +197,7 @@ def _version(kafka_version: str | None) -> tuple[int, ...] | None:
 
 
 def _levels(version: tuple[int, ...] | None, have: Tier, wanted: Tier) -> dict[str, str]:
-    """Return the log levels, by logger, that raise the evidence from one tier to another."""
+    """Return the log level by logger that raises the log detail from `have` to `wanted`."""
     levels: dict[str, str] = {}
     for tier in TIERS:
         if have < tier <= wanted:

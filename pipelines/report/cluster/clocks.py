@@ -16,9 +16,9 @@ Row = Mapping[str, Any]
 
 
 def clocks(windows: Sequence[Row]) -> tuple[tuple[ClockPair, ...], int]:
-    """Return pairs of brokers with the bounds of their clock difference, and the number of pairs left out.
+    """Return (broker pairs with the bounds of their clock difference, number of pairs beyond the limit).
 
-    Pairs whose clocks changed come first, then pairs by the largest possible difference.
+    Pairs whose clock difference changed come first, then pairs by the largest possible difference.
 
     Args:
         windows: rows of ``gold.clock_bounds``.

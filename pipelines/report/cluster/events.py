@@ -43,7 +43,7 @@ _Raw = tuple[int, str, str, int | None, str | None, str]
 
 
 def events(lifecycle: Rows, controller: Rows, isr: Rows, failovers: Rows) -> tuple[tuple[Event, ...], int]:
-    """Return events in time order, and the number of events left out. Like events within one second are merged."""
+    """Return (events in time order, number of events beyond the limit). Equal events within a second are merged."""
     raw = [*_life(lifecycle), *_controllers(controller), *_isr(isr), *_elections(failovers)]
     alike: dict[tuple[Any, ...], list[_Raw]] = defaultdict(list)
     for entry in sorted(raw, key=lambda entry: (entry[0], entry[1], entry[2], str(entry[3]), entry[4] or "")):
@@ -112,7 +112,7 @@ def _place(row: Mapping[str, Any]) -> str:
 
 
 def unavailable(rows: Rows) -> tuple[tuple[Unavailable, ...], int]:
-    """Return windows of unavailability, the longest first, and the number of windows left out."""
+    """Return (times without a leader or enough in-sync replicas, the longest first, number beyond the limit)."""
 
     def longest(row: Mapping[str, Any]) -> tuple[Any, ...]:
         endless = row["ended_time"] is None
@@ -128,7 +128,7 @@ def unavailable(rows: Rows) -> tuple[tuple[Unavailable, ...], int]:
 
 
 def failovers(rows: Rows) -> tuple[tuple[Failover, ...], int]:
-    """Return failovers, the slowest first, and the number of failovers left out."""
+    """Return (leader changes, the slowest first, number beyond the limit)."""
 
     def slowest(row: Mapping[str, Any]) -> tuple[Any, ...]:
         took = row["detected_to_serving_ms"] or row["detected_to_taken_up_ms"] or 0.0
@@ -185,6 +185,6 @@ def leaders(rows: Rows) -> tuple[Leaders, ...]:
 
 
 def _thinned(steps: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return at most `STEPS_MAX` steps. The last step is always included."""
+    """Return at most `STEPS_MAX` of the (time, number) steps, evenly chosen. The last step is always included."""
     every = len(steps) // STEPS_MAX + 1
     return steps[::-1][::every][::-1]

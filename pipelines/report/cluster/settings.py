@@ -20,11 +20,10 @@ _OF_EACH_BROKER = frozenset(
 
 
 def settings(configs: Sequence[Mapping[str, Any]]) -> tuple[tuple[Setting, ...], int]:
-    """Return keys with more than one value among the brokers that logged them at their last start; and how many are
-    left out.
+    """Return (settings whose last logged value differs between brokers, number beyond the limit).
 
     Args:
-        configs: the last value of each key per broker, rows of the query ``configs`` in ``small_tables.sql``.
+        configs: last value of each key per broker, rows of the query ``configs`` in ``small_tables.sql``.
     """
     values: dict[str, dict[str | None, list[int]]] = defaultdict(lambda: defaultdict(list))
     for row in sorted(configs, key=lambda row: (row["key"], row["broker_id"] if row["broker_id"] is not None else -1)):

@@ -43,16 +43,16 @@ class StoryRows:
 
 
 def stories(rows: StoryRows) -> tuple[Story, ...]:
-    """Return the story of each operation."""
+    """Return the history of each request in `rows`: what it waited for and which broker answered when."""
     lines, of_replica = _lines(rows), _of_replica(rows)
     return tuple(_story(row, lines.get(_key(row, row["line_time"])), of_replica, rows) for row in rows.operations)
 
 
 def fetches_near(reader: LakeReader, operations: Rows, *, of_others: bool = False) -> Rows:
-    """Return fetches of the partition that each operation waited for last, around its wait.
+    """Return the fetches of each operation's slowest partition, around the time that the operation waited.
 
     Args:
-        of_others: include fetches of all replicas. False: only fetches of the replica that ended the wait.
+        of_others: True includes fetches of all replicas, False only of the replica that ended the wait.
     """
     waits = [
         {name: row[name] for name in _WAITED_FOR}
@@ -78,7 +78,7 @@ _FETCHES = """
 
 
 def lines_of(rows: StoryRows) -> dict[tuple[str, int], int]:
-    """Return the times of the lines that the stories show, by file and offset."""
+    """Return the times of the log lines that the request histories show, by (file id, offset)."""
     lines, of_replica = _lines(rows), _of_replica(rows)
     shown: list[Row | None] = []
     for row in rows.operations:
@@ -87,12 +87,12 @@ def lines_of(rows: StoryRows) -> dict[tuple[str, int], int]:
 
 
 def _lines(rows: StoryRows) -> dict[tuple[Any, ...], Row]:
-    """Return the request's own line."""
+    """Return the request log line of each request, by its key."""
     return {_key(row, row["time"]): row for row in rows.requests}
 
 
 def _of_replica(rows: StoryRows) -> dict[tuple[Any, ...], list[Row]]:
-    """Return fetches by leader, partition and replica, in the order in which the broker handled them."""
+    """Return fetches by (leader, topic, partition, replica), in the order in which the broker handled them."""
     by_replica: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     known = [fetch for fetch in rows.fetches if fetch["dequeued_time"] is not None]
     for fetch in sorted(known, key=lambda fetch: int(fetch["dequeued_time"])):
@@ -105,7 +105,7 @@ def _key(row: Row, line_time: int) -> tuple[Any, ...]:
 
 
 def _closing(row: Row) -> Row | None:
-    """Return the partition whose replication completed last."""
+    """Return the partition of the request whose replication completed last. None if unknown."""
     for part in row["partitions"] or ():
         if (part["topic"], part["partition"]) == (row["closing_topic"], row["closing_partition"]):
             return dict(part)
@@ -115,7 +115,7 @@ def _closing(row: Row) -> Row | None:
 def _fetches(
     row: Row, part: Row | None, of_replica: Mapping[tuple[Any, ...], Sequence[Row]]
 ) -> tuple[Row | None, Row | None]:
-    """Return two fetches of the closing replica: the one that got the records, and the one that acknowledged them."""
+    """Return (fetch whose answer had the records, fetch that acknowledged them) of the replica waited for last."""
     replica = row["closing_replica"]
     if part is None or replica is None or part["required_offset"] is None:
         return None, None
@@ -213,7 +213,7 @@ def _appended(closing: Row | None) -> str:
 
 
 def with_line(time_us: int, what: str, line: Row, rows: StoryRows) -> Step:
-    """Return a step with the line that shows it. The line is missing if its text was not loaded."""
+    """Return a step of a request history, with the log line that shows it. The line is omitted if it was not loaded."""
     text = rows.texts.get((line["file_id"], line["byte_offset"]))
     if text is not None and len(text) > TEXT_MAX:
         text = f"{text[:TEXT_MAX]}… ({len(text) - TEXT_MAX} more characters)"

@@ -26,7 +26,7 @@ _Cells = TypeVar("_Cells", bound=Part)
 
 
 class CellRows(NamedTuple):
-    """Rows by cell, with the columns of `pipelines.report.cubes.parts`. A histogram is a mapping."""
+    """Rows of the page's aggregates, with the columns of `pipelines.report.cubes.parts`. Histograms are dicts."""
 
     operations: Rows
     totals: Rows
@@ -37,12 +37,12 @@ class CellRows(NamedTuple):
 
 
 def cell_rows(ask: Callable[[str], Rows], operations: str, requests: str, intervals: Intervals) -> CellRows:
-    """Return the rows of all cells, queried by DuckDB.
+    """Return the rows of all aggregates.
 
     Args:
-        ask: function that runs a statement and returns its rows.
-        operations: query of `pipelines.report.queries.operations`.
-        requests: query of `pipelines.report.queries.requests`.
+        ask: runs a DuckDB statement and returns its rows.
+        operations: SQL query of `pipelines.report.queries.operations`.
+        requests: SQL query of `pipelines.report.queries.requests`.
     """
     return CellRows(
         operations=ask(queries.operation_cells(operations, intervals)),
@@ -55,7 +55,7 @@ def cell_rows(ask: Callable[[str], Rows], operations: str, requests: str, interv
 
 
 def cubes(rows: CellRows, intervals: Intervals) -> Cubes:
-    """Return all aggregates. Histograms are merged until they are small enough for the page."""
+    """Return the page's aggregates as columns. Histograms are coarsened until they fit the page."""
     nodes = _nodes(rows.operations)
     places = {node: number for number, node in enumerate(nodes)}
     named = (("wait", rows.operations), ("total", rows.totals), ("without", rows.totals), ("total", rows.requests))
@@ -92,7 +92,7 @@ def _column(rows: Rows, name: str, places: Mapping[tuple[str, int], int], merges
 
 
 def _nodes(cells: Rows) -> list[tuple[str, int]]:
-    """Return all brokers that led or were waited for. Id -1 is the unknown broker of a cluster."""
+    """Return sorted (cluster, broker) of leaders and awaited replicas. Each cluster also gets the unknown broker -1."""
     nodes = {(row["cluster_id"], row[name]) for row in cells for name in ("leader", "replica")}
     nodes |= {(cluster_id, UNKNOWN_BROKER) for cluster_id, _ in nodes}
     return sorted(nodes, key=lambda node: (node[0], node[1] == UNKNOWN_BROKER, node[1]))

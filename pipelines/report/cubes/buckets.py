@@ -20,7 +20,7 @@ MERGES_MAX = 4
 
 
 def growth(accuracy: float) -> float:
-    """Return the ratio of the upper bounds of two neighbouring buckets."""
+    """Return the growth factor between the bounds of neighbouring histogram buckets, for a relative error."""
     return (1 + accuracy) / (1 - accuracy)
 
 
@@ -43,7 +43,7 @@ def bucket(duration_ms: str) -> str:
 
 
 def merged(histogram: Mapping[int, int]) -> Counter[int]:
-    """Merge each two neighbouring buckets. The growth is squared, and each new bound was a bound before."""
+    """Return the histogram with each two neighbouring buckets merged. Remaining bounds do not move."""
     counts: Counter[int] = Counter()
     for bucket, count in histogram.items():
         counts[(bucket + 1) // 2] += count
@@ -51,7 +51,7 @@ def merged(histogram: Mapping[int, int]) -> Counter[int]:
 
 
 def merges_needed(histograms: Iterable[Mapping[int, int]]) -> int:
-    """Return how often all histograms must be merged to be small enough, at most `MERGES_MAX`."""
+    """Return how often all histograms must be merged pairwise to fit the page, at most `MERGES_MAX`."""
     coarser = list(histograms)
     for times in range(MERGES_MAX):
         if sum(len(histogram) for histogram in coarser) <= ENTRIES_MAX:
@@ -61,7 +61,7 @@ def merges_needed(histograms: Iterable[Mapping[int, int]]) -> int:
 
 
 def packed(histogram: Mapping[int, int], merges: int) -> list[int]:
-    """Return counts of merged buckets, from bucket 0. A negative number -n replaces n empty buckets."""
+    """Return the counts from bucket 0 on, after `merges` pairwise merges. -n replaces n empty buckets."""
     counts = Counter(histogram)
     for _ in range(merges):
         counts = merged(counts)

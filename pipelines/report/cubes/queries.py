@@ -39,10 +39,12 @@ def arrivals(where: str) -> str:
 
 
 def operation_cells(operations: str, intervals: Intervals) -> str:
-    """Return the SQL query for counts, sums and wait histograms of operations. Fetches have no closing replica.
+    """Return the SQL query for counts, sums and wait histograms per interval, kind, leader and awaited replica.
+
+    Fetches have no awaited replica.
 
     Args:
-        operations: query of `pipelines.report.queries.operations`.
+        operations: SQL query of `pipelines.report.queries.operations`.
         intervals: intervals by which arrivals are grouped.
     """
     return f"""
@@ -57,9 +59,7 @@ def operation_cells(operations: str, intervals: Intervals) -> str:
 
 
 def total_cells(operations: str, intervals: Intervals) -> str:
-    """Return the SQL query for histograms of the total time, with and without the closing replica. Fetches are left
-    out.
-    """
+    """Return the SQL query for histograms of the total time, with and without the awaited replica. Without fetches."""
     return f"""
         SELECT
             {_TOTAL}, histogram({bucket("total_ms")}) AS total,
@@ -92,7 +92,7 @@ def error_cells(operations: str, intervals: Intervals) -> str:
 
 
 def stories(operations: str, intervals: Intervals) -> str:
-    """Return the SQL query for operations with a story, the worst first.
+    """Return the SQL query for the operations whose history is shown, the worst first.
 
     These are the worst `STORIES_MAX` // 2 operations, then the worst operation of each interval, `STORIES_MAX` at most.
     """
@@ -137,7 +137,7 @@ def client_cells(requests: str, intervals: Intervals) -> str:
 
 
 def _placed(operations: str, intervals: Intervals) -> str:
-    """Return the SQL query for operations with their interval, leader and closing replica."""
+    """Return the SQL query for operations with interval number, leader and awaited replica."""
     return f"""
         SELECT * REPLACE (succeeded::INTEGER AS succeeded), {intervals.of("arrival_us")} AS interval,
             broker_id AS leader, CASE WHEN kind = '{FETCH}' THEN {UNKNOWN_BROKER} ELSE blamed END AS replica

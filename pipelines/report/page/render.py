@@ -61,7 +61,7 @@ class Item:
 
 @dataclass(frozen=True)
 class FirstScreen:
-    """The first screen, as text."""
+    """The first screen of the page, as text."""
 
     verdict: str
     headline: str
@@ -233,7 +233,7 @@ def embedded(value: object) -> str:
 
 
 def page_data(report: Report) -> dict[str, Any]:
-    """Return the data for the scripts: the report, cut to the limits of the page. Each cut is recorded in the data."""
+    """Return the data for the page's scripts: the report, truncated to the limits of the page. Cuts are recorded."""
     data = report.model_dump(mode="json")
     budget = EVIDENCE_CHARS_MAX
     left_out = 0
@@ -293,9 +293,9 @@ def _shorten(text: str | None, limit: int) -> str | None:
 
 
 def _cut(finding: dict[str, Any], budget: int) -> int:
-    """Shorten the lines of a finding to a budget of characters, and return the remaining budget.
+    """Shorten the log lines of a finding to a budget of characters, and return the remaining budget.
 
-    Lines beyond the budget are left out.
+    Lines beyond the budget are dropped.
     """
     lines = []
     for line in finding["evidence"]:
