@@ -46,7 +46,7 @@ Line = Mapping[str, Any]
 
 
 def filter_settings(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the settings that matter. Lines that list all overrides matter with any keys."""
+    """Keep settings that the replay needs. Lines that list all overrides are kept whatever their keys."""
     known, scope = is_in(rows.column("key"), sorted(KEYS)), rows.column("scope")
     listed = pc.and_(known, is_in(scope, (BROKER, LOG_ALL)))
     rows = rows.filter(both(pc.is_valid(rows.column("broker_id")), pc.or_(listed, is_in(scope, (DYNAMIC, TOPIC, LOG)))))
@@ -55,10 +55,10 @@ def filter_settings(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def merge_lines(batches: Batches) -> Batches:
-    """Yield blobs of `SHAPES`, as a worker of `pipelines.lake.folds.fold`.
+    """Merge rows of one configuration line each, and yield them as serialized tables of `SHAPES`.
 
-    Dumps list every key of their release, so a missing key has no meaning. The other lines list the keys that are set,
-    and an empty list is a fact too.
+    A printed configuration lists every key of its release, so a missing key means nothing. Other lines list only keys
+    that are set, and an empty list means that none is.
     """
     tables = Tables(SHAPES)
     for line in deduplicate_lines(_read_lines(batches)):
@@ -77,7 +77,7 @@ def _read_lines(batches: Batches) -> Iterator[Line]:
 
 
 def deduplicate_lines(lines_told: Iterable[Line]) -> Iterable[Line]:
-    """Return the first of equal lines of one time."""
+    """Return lines without repetitions at the same time."""
     first: dict[tuple[Any, ...], Line] = {}
     for line in lines_told:
         at = line["time_us"] // _CREATION_US if line["scope"] in (LOG, LOG_ALL) else line["time_us"]

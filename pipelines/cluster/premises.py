@@ -112,7 +112,7 @@ class LifecycleRow(NamedTuple):
 
 
 class FetchRun(NamedTuple):
-    """Fetches of a follower whose numbers follow each other on a connection."""
+    """Follower fetches with consecutive correlation ids on one connection."""
 
     cluster_id: str
     broker_id: Int  #: leader whose request log has them
@@ -130,7 +130,7 @@ class FetchRun(NamedTuple):
 
 
 class FetchEnd(NamedTuple):
-    """Stop of a follower's thread, or its failures to fetch within a minute, from the first time to the last."""
+    """A stopped fetcher thread, or failures to fetch within a minute, with first and last time."""
 
     cluster_id: str
     broker_id: Int  #: the follower
@@ -141,7 +141,7 @@ class FetchEnd(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """A span in which one kind of line was logged without a long gap."""
+    """A time range in which one kind of line was logged without a long gap."""
 
     cluster_id: str
     broker_id: Int
@@ -154,7 +154,7 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True)
 class Premises:
-    """Metadata that all stages share."""
+    """Versions, settings, files and starts that all stages of an audit share."""
 
     contexts: Contexts = field(default_factory=Contexts)  #: versions and configuration of the brokers
     files: tuple[LogFile, ...] = ()  #: every log file that was read
@@ -200,7 +200,7 @@ class Premises:
 
     @cached_property
     def _histories(self) -> dict[Broker, list[tuple[Any, Any]]]:
-        """Return the configuration histories of each broker, then those about its topics, in the order of keys."""
+        """Return by broker the (key, history) pairs of its settings and of its topics' overrides, in key order."""
         histories: dict[Broker, list[tuple[Any, Any]]] = defaultdict(list)
         settings: tuple[Mapping[Any, Any], ...] = (self.contexts.broker_configs, self.contexts.topic_configs)
         for configs in settings:
@@ -209,7 +209,7 @@ class Premises:
         return dict(histories)
 
     def digest(self, broker: Broker, before_us: int) -> str:
-        """Return the hash of a broker's version and settings before an instant, which its replay depends on."""
+        """Return the hash of a broker's version and settings before a time. Its replay depends on them."""
         lag = self.contexts.list_lag_times(*broker)
         parts: list[object] = [
             [era for era in self.contexts.eras.get(broker, ()) if era[0] < before_us],
@@ -226,7 +226,7 @@ class Premises:
 
 
 def build_premises(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premises:
-    """Return premises from rows of all kinds, in any order. A row has the columns of its kind.
+    """Build the premises from rows of all kinds, in any order. A row has the columns of its kind.
 
     Args:
         settle_us: see `pipelines.kafka.context.Context`.
@@ -270,7 +270,7 @@ def _make_future_log_line(row: Mapping[str, Any]) -> FutureLogLine:
 
 
 def _merge_fetch_ends(by_kind: Mapping[str, Iterable[Mapping[str, Any]]]) -> Iterator[FetchEnd]:
-    """Yield stops unchanged, and failures of a minute as one."""
+    """Yield thread stops unchanged, and the failures of each minute merged into one."""
     minutes: dict[tuple[Any, ...], FetchEnd] = {}
     for kind in (THREAD_END, FETCH_END):
         for row in by_kind[kind]:
@@ -309,7 +309,7 @@ def _sort_key(row: Mapping[str, Any]) -> tuple[int, str, int]:
 
 
 def _keep_highest(rows: Iterable[Mapping[str, Any]], name: str, value: str) -> dict[tuple[str, Any], Any]:
-    """Return the highest value by (cluster, column) of the values of all tasks."""
+    """Return the highest `value` by (cluster, column `name`)."""
     return {(row["cluster_id"], row[name]): row[value] for row in sorted(rows, key=itemgetter(value))}
 
 
@@ -323,9 +323,9 @@ def _repeat_file(row: Mapping[str, Any], parsed: bool) -> Iterator[LogFile]:
 
 
 def find_coarse_spans(files: Iterable[LogFile]) -> Spans:
-    """Return the spans in which times of brokers are whole seconds, from the first such file to the end of the last.
+    """Return by (cluster, broker) the (start, end) times in which timestamps are whole seconds.
 
-    Files of unknown brokers count for `UNKNOWN_BROKER`.
+    A range covers a broker's first to last such file. Files of unknown brokers count for `UNKNOWN_BROKER`.
     """
     spans: Spans = {}
     for file in files:
@@ -358,10 +358,10 @@ def _build_contexts(
 
 
 def _find_versions(lives: Iterable[LifecycleRow], files: Iterable[LogFile]) -> dict[Broker, History]:
-    """Return the versions that each broker logged at its starts.
+    """Return the (start time, version) that each broker logged at its starts.
 
-    A version may belong to a client in the broker or of another program. The broker's own version is followed by the
-    line of its start, or equals the version of its file.
+    A logged version may be of a client within the broker, or of another program. The broker's own version is followed
+    by the line of its start, or equals the version of its file.
     """
     of_file = {file.file_id: file.kafka_version for file in files}
     starts: dict[Broker, list[tuple[int, str]]] = defaultdict(list)

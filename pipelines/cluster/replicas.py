@@ -11,9 +11,9 @@ from highwater.pipelines.lake.readings import Reading
 
 
 def skip_future_logs(reading: Reading, future_logs: FutureLogs) -> Reading:
-    """Return a scan without rows of future logs, if its table has the directories of logs.
+    """Return a table scan without rows of future logs, if the table has log directories.
 
-    The digest of a file does not know moves that later files show, so the file is read again.
+    Cached results of a file ignore moves that later files show, so the file is read again.
     """
     names = reading.spec.column_names
     if not future_logs or "log_dir" not in names:

@@ -58,7 +58,7 @@ _SCHEMA: Final = arrow_schema(SHAPE)
 
 
 def make_rows(rows: pa.RecordBatch | pa.Table, kind: str, **values: Any) -> pa.RecordBatch:
-    """Return rows of a kind with the columns that they have.
+    """Return rows of one kind of premises, with the columns that `rows` has.
 
     Args:
         values: further columns.
@@ -70,35 +70,35 @@ def make_rows(rows: pa.RecordBatch | pa.Table, kind: str, **values: Any) -> pa.R
 
 
 def convert_files(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows of `bronze.log_files` as rows of the premises."""
+    """Convert rows of `bronze.log_files` to rows of the premises."""
     times = {f"{name}_us": _drop_impossible(micros(rows.column(f"{name}_time"))) for name in ("first", "last")}
     return make_rows(rows, p.FILE, file_kind=rows.column("kind"), brokers=rows.column("broker_ids"), **times)
 
 
 def _drop_impossible(times_us: pa.Array) -> pa.Array:
-    """Return instants; null for impossible ones, from a stopped clock."""
+    """Replace implausible times, from a stopped clock, by null."""
     is_possible = both(pc.greater_equal(times_us, FIRST_US), pc.less(times_us, END_US))
     return pc.if_else(is_possible, times_us, pa.scalar(None, pa.int64()))
 
 
 def deduplicate(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
-    """Return rows of a kind, each once."""
+    """Return distinct rows as rows of a kind."""
     return make_rows(pa.table(rows).group_by(rows.schema.names).aggregate([]), kind)
 
 
 def find_snapshots(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the newest snapshot of each node, from rows of `silver.metadata_records` of snapshots."""
+    """Return the last offset of each node's newest snapshot, from snapshot rows of `silver.metadata_records`."""
     newest = pa.table(rows).group_by(["cluster_id", "broker_id"]).aggregate([("offset", "max")])
     return make_rows(newest, p.SNAPSHOT, offset=newest.column("offset_max"))
 
 
 def convert_deleted_logs(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of `silver.leader_and_isr` of deleted logs, each a possible end of a future log."""
+    """Convert rows of `silver.leader_and_isr` about deleted logs. Each may be the end of a future log."""
     return make_rows(rows, p.FUTURE_LOG, event=rows.column("role"))
 
 
 def find_threads(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the fetcher thread of each connection of a follower, by client id, from `silver.fetch_requests`."""
+    """Return the distinct (connection, fetcher thread) of followers in `silver.fetch_requests`, by client id."""
     names = ["cluster_id", "broker_id", "connection", "client_id"]
     each = pa.table(rows).group_by(names).aggregate([])
     each = each.filter(pc.match_substring_regex(each.column("client_id"), p.FETCHER_CLIENT))
@@ -113,11 +113,11 @@ def find_threads_and_chains(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def find_chains(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return runs of numbers on connections of follower threads.
+    """Return runs of consecutive correlation ids on connections of follower threads.
 
-    A fetcher thread numbers its requests to a leader: fetches, and requests for the ends of epochs and the starts of
-    logs (other APIs). A run has the times of its first and its last line. Beyond `RUNS_MAX` runs, it has the missing
-    numbers instead.
+    A fetcher thread numbers all its requests to a leader: fetches, OffsetForLeaderEpoch and ListOffsets. A run has the
+    times of its first and last line. A connection with more than `RUNS_MAX` runs gets one row with the number of
+    missing ids.
     """
     client_id = rows.column("client_id")
     of_threads = pc.and_(pc.match_substring_regex(client_id, p.FETCHER_THREAD), pc.is_valid(rows.column("connection")))
@@ -155,7 +155,7 @@ def find_chains(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _mark_begins(table: pa.Table, names: Sequence[str]) -> Any:
-    """Return True for the rows that differ from the row before in some of the columns, and for the first row."""
+    """Return a mask of rows that differ from the previous row in some column. The first row is included."""
     marks = np.zeros(table.num_rows, bool)
     marks[begins([table.column(name).combine_chunks() for name in names])] = True
     return marks
@@ -164,7 +164,7 @@ def _mark_begins(table: pa.Table, names: Sequence[str]) -> Any:
 def _merge_runs(
     first: Any, last: Any, connection_no: Any, number: Any, time_us: Any
 ) -> tuple[Any, Any, dict[str, list[int | None]]]:
-    """Return the first and last row of each run. Too many runs of a connection become one."""
+    """Return (first row, last row, columns about missing ids) of each run. Too many runs of a connection become one."""
     firsts, lasts = [], []
     missing: dict[str, list[int | None]] = {"missing": [], "missing_since_us": [], "missing_until_us": []}
     bounds = np.flatnonzero(np.append(True, np.diff(connection_no[first]) > 0))
@@ -185,7 +185,7 @@ def _merge_runs(
 
 
 def find_fetch_ends(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the spans in which a thread could not fetch partitions, by leader.
+    """Return by leader the times in which a follower could not fetch partitions.
 
     A row covers one minute. `pipelines.cluster.premises` merges the rows of several batches.
     """
@@ -200,7 +200,7 @@ def find_fetch_ends(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def convert_thread_ends(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return stopped threads with their leaders, from `silver.broker_lifecycle`."""
+    """Convert stopped fetcher threads in `silver.broker_lifecycle`, with their leaders."""
     times = micros(rows.column("time"))
     ends = rows.select(["cluster_id", "broker_id"])
     return make_rows(ends, p.THREAD_END, leader=rows.column("detail").cast(pa.int32()), first_us=times, last_us=times)
@@ -209,7 +209,7 @@ def convert_thread_ends(rows: pa.RecordBatch) -> pa.RecordBatch:
 def find_transactional(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return clients and producer ids of transactional ids, from `silver.requests`.
 
-    ``begins`` is True for the begin of a transaction or of a producer.
+    ``begins`` is True at the start of a transaction or producer.
     """
     begins = is_in(rows.column("api"), ("ADD_PARTITIONS_TO_TXN", "INIT_PRODUCER_ID"))
     hosts = parse_remote_hosts(rows.column("connection"))
@@ -219,7 +219,7 @@ def find_transactional(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def find_voices(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield the spans in which brokers logged: by kind of log and level, and by logger at the lowest levels.
+    """Yield the times in which brokers logged: by kind of log and level, and by logger at the lowest levels.
 
     Args:
         rows: rows of ``bronze.log_lines``.
@@ -232,11 +232,11 @@ def find_voices(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def find_stretches(rows: pa.RecordBatch | pa.Table, detail: str | None = None) -> pa.RecordBatch:
-    """Return the spans in which brokers logged, by kind of log and level.
+    """Return the times in which brokers logged, by kind of log and level.
 
     Args:
-        rows: cluster, broker and time; kind and level, unless `detail` is given.
-        detail: API of the requests, or `GROWTH`.
+        rows: cluster, broker and time; also kind and level, unless `detail` is given.
+        detail: API of the requests, or `GROWTH`. None for log lines.
     """
     names = ["cluster_id", "broker_id", "file_kind", "detail"]
     columns = {
@@ -263,7 +263,7 @@ def find_stretches(rows: pa.RecordBatch | pa.Table, detail: str | None = None) -
 
 
 def find_growths(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the spans in which followers' fetches show appends to a leader's topics.
+    """Return the times in which followers' fetches show appends to a leader's topics.
 
     Args:
         rows: rows of ``silver.replica_fetches``.

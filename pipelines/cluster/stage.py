@@ -30,7 +30,7 @@ _FEW = "few"
 
 
 def collect_premises(lake: Lake, settle_us: int) -> Premises:
-    """Return the premises of a lake; empty ones for an empty lake.
+    """Collect the premises of a lake: versions, settings, files and starts. Empty for an empty lake.
 
     Args:
         settle_us: see `build_premises`.
@@ -44,7 +44,7 @@ def collect_premises(lake: Lake, settle_us: int) -> Premises:
 
 
 def make_config_fold() -> Fold:
-    """Return the fold that gives one row per line about settings."""
+    """Return the keyed stage that yields one row per configuration line."""
     rows = Keyed(shape(configs.ROW_TYPES), flow.key("configs"), configs.ORDER, configs.COLUMNS)
     return Fold(
         [Reading(silver.BROKER_CONFIGS, configs.READ, map_batches(configs.filter_settings))], rows, configs.merge_lines
@@ -52,7 +52,7 @@ def make_config_fold() -> Fold:
 
 
 def list_readings() -> list[Reading]:
-    """Return the readings that give rows of the premises."""
+    """Return the table scans that yield rows of the premises."""
     matters = pc.field("event").isin([p.STARTING, p.HAS_STARTED, p.SHUT_DOWN, p.CLOCK_SET_BACK])
     matters = matters | pc.field("kafka_version").is_valid() | pc.field("mode").is_valid()
     events = pc.field("partition").is_null() & pc.field("event").isin(EVENTS)

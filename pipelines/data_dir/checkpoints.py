@@ -41,7 +41,7 @@ def read_offset_checkpoint(blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]
 
 
 def read_leader_epoch_checkpoint(blocks: Iterable[bytes]) -> Iterator[CheckpointEntry]:
-    """Return the entries of a ``leader-epoch-checkpoint``.
+    """Yield the entries of a ``leader-epoch-checkpoint``.
 
     Epochs ascend strictly. Start offsets may repeat: up to 2.0 a leader stored its epoch even if it appended nothing.
     """
@@ -51,10 +51,10 @@ def read_leader_epoch_checkpoint(blocks: Iterable[bytes]) -> Iterator[Checkpoint
 def _parse_entries(
     blocks: Iterable[bytes], parse: Callable[[TextLine], tuple[CheckpointEntry, Hashable]]
 ) -> Iterator[CheckpointEntry]:
-    """Yield the entries of a checkpoint, and problems with them.
+    """Yield the entries of a checkpoint file, with problems.
 
     Args:
-        parse: returns the entry of a line, and its identity.
+        parse: returns the entry of a line, and a key that must be unique.
     """
     header: list[int | None] = []
     seen: dict[Hashable, int] = {}
@@ -115,7 +115,7 @@ def _parse_offset_entry(line: TextLine) -> tuple[CheckpointEntry, Hashable]:
 
 
 class _EpochEntries:
-    """Parser of epochs in order: each must be above the one before."""
+    """Parses leader epochs, which must ascend strictly."""
 
     def __init__(self) -> None:
         self._epoch = -1

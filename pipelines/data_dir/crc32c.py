@@ -22,7 +22,7 @@ Words = npt.NDArray[np.uint32]
 
 
 def compute_crc32c(data: bytes, crc: int = 0) -> int:
-    """Return the CRC-32C of data that continues data with this CRC."""
+    """Return the CRC-32C of data. `crc` is the CRC of the preceding data, to continue it."""
     state = crc ^ _ONES
     if len(data) >= _LANES_BYTES_MIN:
         return _compute_lanes(data, state) ^ _ONES
@@ -58,7 +58,7 @@ def _compute_lanes(data: bytes, first: int) -> int:
 
 @cache
 def _build_byte_table() -> list[int]:
-    """Return the next state for each value of the lowest byte."""
+    """Return the CRC table: next state for each value of the lowest byte."""
     table = []
     for value in range(256):
         for _ in range(8):
@@ -69,7 +69,7 @@ def _build_byte_table() -> list[int]:
 
 @cache
 def _build_half_tables() -> tuple[Words, Words]:
-    """Return the states after four bytes, by lower and by upper half."""
+    """Return the CRC states after four bytes, as two tables: by lower and by upper half."""
     single = np.array(_build_byte_table(), np.uint32)
     state = np.arange(1 << 16, dtype=np.uint32)
     for _ in range(2):
@@ -82,7 +82,7 @@ def _build_half_tables() -> tuple[Words, Words]:
 
 @cache
 def _build_zero_tables(doubled: int) -> Words:
-    """Return the map of a state over 2 ** ``doubled`` words of zeros, as one table per byte."""
+    """Return the CRC state after 2 ** ``doubled`` zero words, as one table per byte of the state."""
     if doubled == 0:
         low, high = _build_half_tables()
         values = np.arange(256, dtype=np.uint32)

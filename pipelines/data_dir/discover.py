@@ -54,7 +54,7 @@ class DataFile(NamedTuple):
 
 
 def discover_data(inputs: Sequence[str | os.PathLike[str]]) -> list[DataFile]:
-    """Return files of data directories in files and folders, sorted by path, each once."""
+    """Return the data directory files below the given files and folders, sorted by path, without duplicates."""
     by_path: dict[str, DataFile] = {}
     for given in inputs:
         path = absolute(place_of(given))
@@ -67,7 +67,7 @@ def discover_data(inputs: Sequence[str | os.PathLike[str]]) -> list[DataFile]:
 
 
 def recognise(path: str) -> DataFile | None:
-    """Return the file of a path, by its name and folder. None if it is not part of a data directory."""
+    """Return the data directory file at a path, recognised by name and folder. None if it is none."""
     folder, stored = os.path.split(path)
     name = stored.removesuffix(".gz")
     plain = name.removesuffix(".tmp")

@@ -17,7 +17,7 @@ _BLOCK_BYTES = 1 << 18
 
 
 class Inner(NamedTuple):
-    """Messages of a wrapper."""
+    """The messages within a compressed wrapper message."""
 
     messages: int  #: whole ones
     first_offset: int  #: as stored: relative to the wrapper's first one since magic 1, absolute before

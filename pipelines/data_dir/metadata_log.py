@@ -23,7 +23,7 @@ _IDLE = ("NoOpRecord", "SnapshotHeaderRecord", "SnapshotFooterRecord")
 
 
 class MetadataChange(NamedTuple):
-    """A change with its location."""
+    """A metadata change with its location."""
 
     source: str  #: `LOG`, `SNAPSHOT` or `BOOTSTRAP`
     byte_offset: int  #: of its batch in the file
@@ -52,10 +52,10 @@ T_File = TypeVar("T_File", bound=MetadataFile)
 
 
 class MetadataLog:
-    """Fold of the files of one metadata log, in the order of `ordered`.
+    """Replays the files of one metadata log, in the order of `ordered`.
 
     Attributes:
-        batches: number of batches of the last file.
+        batches: number of batches in the last file.
         problems: problems of the last file.
     """
 
@@ -78,7 +78,7 @@ class MetadataLog:
         return sorted(files, key=lambda file: (order[file.source], file.base_offset))
 
     def read(self, file: MetadataFile, reader: SegmentReader) -> Iterator[MetadataChange]:
-        """Yield the changes in a file. After the last one `problems` and the reader's attributes are complete."""
+        """Yield the changes in a file. Afterwards `problems` and the reader's attributes are complete."""
         self.batches, self.problems = 0, []
         replay = self._replay if file.source == LOG else Replay()
         record_no = 0

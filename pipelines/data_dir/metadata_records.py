@@ -52,7 +52,7 @@ class UnregisterBrokerRecord(NamedTuple):
 
 
 class BrokerChange(NamedTuple):
-    """A change of a registration; None for fields that do not change."""
+    """A change of a broker registration. None for unchanged fields."""
 
     broker_id: int
     broker_epoch: int
@@ -98,7 +98,7 @@ class PartitionRecord(NamedTuple):
 
 
 class PartitionChangeRecord(NamedTuple):
-    """Changes of a partition; None, or `NO_LEADER_CHANGE`, for unchanged fields."""
+    """Changes of a partition. None, or `NO_LEADER_CHANGE`, for unchanged fields."""
 
     partition: int
     topic_id: str
@@ -134,7 +134,7 @@ class Transaction(NamedTuple):
 
 
 class LeaderChange(NamedTuple):
-    """A controller became the active one."""
+    """A node became the active controller."""
 
     leader: int
 
@@ -156,7 +156,7 @@ Message = (
 
 
 class Decoded(NamedTuple):
-    """One record."""
+    """One decoded metadata record."""
 
     name: str  #: as Kafka calls it
     api_key: int | None  #: None for a control record
@@ -166,7 +166,7 @@ class Decoded(NamedTuple):
 
 
 def decode(record: Record) -> Decoded:
-    """Decode a record of a data batch."""
+    """Decode a record of a data batch. Errors are returned in its `problem`."""
     api_key = version = None
     try:
         reader = Reader(record.value or b"")
@@ -225,7 +225,7 @@ def _register_broker(reader: Reader, version: int) -> Message:
 
 
 def _make_decoder(build: Callable[[Reader], Message]) -> Callable[[Reader, int], Message]:
-    """Return a decoder for fields that do not differ by version. Later tagged fields are ignored."""
+    """Return a decoder for fields that do not depend on the version. Unknown tagged fields are ignored."""
 
     def decoder(reader: Reader, version: int) -> Message:
         message = build(reader)

@@ -27,7 +27,7 @@ class RegisteredNode(NamedTuple):
 
 
 class Change(NamedTuple):
-    """Content of one record, and the state after it."""
+    """Content of one metadata record, and the state after it."""
 
     record: str  #: name of the record
     api_key: int | None  #: None for a control record
@@ -55,7 +55,7 @@ _FIELDS = tuple(name for name in mr.PartitionChangeRecord._fields if name not in
 
 
 def merge(old: Registration, change: mr.PartitionChangeRecord) -> Registration:
-    """Return the registration after a change."""
+    """Return the partition registration after a change."""
     named = change.leader != mr.NO_LEADER_CHANGE
     recovery = change.leader_recovery_state
     replicas = _choose(change.replicas, old.replicas)
@@ -85,7 +85,7 @@ def _choose(new: tuple[int, ...] | None, old: tuple[int, ...]) -> tuple[int, ...
 
 
 class Replay:
-    """State of the metadata after some records."""
+    """Metadata state after the records applied so far."""
 
     def __init__(self) -> None:
         self.partitions: dict[str, dict[int, Registration]] = {}
@@ -155,7 +155,11 @@ class Replay:
         return base._replace(topic=self.topics.get(topic_id), topic_id=topic_id, partition=partition)
 
     def _clear_elr(self, base: Change, topic: str) -> Iterator[Change]:
-        """Yield a change per partition with an ELR, as ``ReplicationControlManager`` merges it."""
+        """Yield a change per partition with an ELR (eligible leader replicas), as ``ReplicationControlManager`` does.
+
+        Args:
+            topic: topic whose ELRs are cleared. Empty for all topics.
+        """
         yield base._replace(topic=topic or None)
         change_no = 0
         for topic_id, partitions in self.partitions.items():

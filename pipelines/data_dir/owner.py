@@ -10,7 +10,7 @@ from highwater.pipelines.base.values import UNKNOWN_CLUSTER
 
 
 class OwnedLog(NamedTuple):
-    """A log whose broker is known."""
+    """A log file whose broker is known."""
 
     path: str
     cluster_id: str
@@ -26,7 +26,7 @@ class Owner(NamedTuple):
     problem: str | None = None  #: what is not known and what to do
 
     def in_cluster(self, name: str) -> Owner:
-        """Return the owner, with this cluster if the files name none."""
+        """Return the owner with `name` as its cluster, if the files name no cluster."""
         if self.cluster_id != UNKNOWN_CLUSTER:
             return self
         return self._replace(cluster_id=name, problem=self.problem if self.broker_id is None else None)
@@ -40,15 +40,15 @@ def find_owner(
     directory_id: str | None,
     logs: Sequence[OwnedLog],
 ) -> Owner:
-    """Return the owner of a data directory.
+    """Return cluster and broker that own a data directory.
 
     Args:
         data_dir: its absolute path.
-        inputs: absolute paths of the inputs; logs below and near them are used, nearest first.
-        broker_id: from ``meta.properties``; None if missing.
-        cluster_id: from ``meta.properties``, or the configured name; missing in 0.10.0 and before.
-        directory_id: from ``meta.properties``; missing before 3.7.
-        logs: logs that were read.
+        inputs: absolute paths of the inputs. Logs below and near them are considered, nearest first.
+        broker_id: from ``meta.properties``. None if missing.
+        cluster_id: from ``meta.properties``, or the configured name. Missing in 0.10.0 and before.
+        directory_id: from ``meta.properties``. Missing before 3.7.
+        logs: log files that were read.
     """
     directory = directory_id or data_dir
     if broker_id is not None and cluster_id is not None:

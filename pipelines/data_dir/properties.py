@@ -80,7 +80,7 @@ def _parse_property(line: TextLine, text: str, seen: dict[str, CheckpointEntry])
 
 
 def _list_missing(seen: dict[str, CheckpointEntry]) -> Iterator[str]:
-    """Yield the missing properties for the version of a file. Up to 0.10 there was no ``cluster.id``."""
+    """Yield a message for each property missing for the file's version. Up to 0.10 there was no ``cluster.id``."""
     if "version" not in seen:
         yield "version is missing"
     version = seen["version"].value if "version" in seen else None

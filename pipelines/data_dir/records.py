@@ -35,9 +35,9 @@ class Record(NamedTuple):
 
 
 class Reader:
-    """Reader of the types of Kafka's protocol from bytes, one after the other.
+    """Reads types of Kafka's protocol from bytes, one after the other.
 
-    Strings and arrays are in the format of flexible versions (KIP-482): the length plus one, as an unsigned varint.
+    Strings and arrays have the format of flexible versions (KIP-482): the length plus one, as an unsigned varint.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -113,12 +113,12 @@ class Reader:
         return self.read_nullable_array(item) or ()
 
     def read_tags(self) -> dict[int, bytes]:
-        """Read tagged fields, by tag."""
+        """Read tagged fields. Return their bytes by tag."""
         return {self.read_uvarint(): self.raw(self.read_uvarint()) for _ in range(self.read_uvarint())}
 
 
 def read_records(batch: SegmentBatch) -> Iterator[Record]:
-    """Yield the records of a batch that was read with them.
+    """Yield the records of a batch. The batch must have been read with its records.
 
     Raises:
         Malformed: after the last readable record.

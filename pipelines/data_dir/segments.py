@@ -33,7 +33,7 @@ _TIMESTAMP_TYPE, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 0x08, 0x10, 0x20, 0
 
 
 class SegmentBatch(NamedTuple):
-    """A record batch, or a message of magic 0 or 1 with what it wraps."""
+    """A record batch, or a message of magic 0 or 1 with the messages in it."""
 
     byte_offset: int  #: of its first byte in the (decompressed) segment
     size_bytes: int  #: with its offset and size fields
@@ -60,12 +60,12 @@ class SegmentBatch(NamedTuple):
 
 
 class SegmentReader:
-    """One pass over one segment.
+    """Reads one segment file once.
 
-    Iterate `batches` once; the attributes are complete after that.
+    Iterate `batches` once. The attributes are complete afterwards.
 
     Attributes:
-        problem: why the segment ended before its file did, with the position.
+        problem: why the segment ends before its file, with the position. None if it does not.
         valid_bytes: bytes up to the end of the last whole batch.
     """
 
@@ -82,7 +82,7 @@ class SegmentReader:
         self.valid_bytes = 0
 
     def batches(self) -> Iterator[SegmentBatch]:
-        """Yield the whole batches from the beginning on."""
+        """Yield the whole batches from the start on."""
         while head := self._stream.peek(_V2.size):
             self.problem = self._find_fault(head)
             batch = None if self.problem else self._read_batch(head)
@@ -95,7 +95,7 @@ class SegmentReader:
             yield batch
 
     def _find_fault(self, head: bytes) -> str | None:
-        """Return the reason why no batch can begin with these bytes. None if one can."""
+        """Return why no batch can begin with these bytes. None if one can."""
         start = self._stream.position
         if not any(head):
             zeros, other = self._count_zeros()

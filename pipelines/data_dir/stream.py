@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 
 class ByteStream:
-    """Bytes in the order of a file.
+    """A file read sequentially.
 
     Attributes:
         position: offset of the next byte in the (decompressed) file.

@@ -37,7 +37,7 @@ class CheckpointEntry(NamedTuple):
     problem: str | None = None  #: what is wrong; the values that could be read are given all the same
 
     def place(self) -> str:
-        """Return the problem with its location, for a message that names the file."""
+        """Return the problem with line and byte, for a message that names the file."""
         return f"line {self.line_no} (byte {self.byte_offset}): {self.problem}"
 
 

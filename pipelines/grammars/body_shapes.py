@@ -35,7 +35,7 @@ _SHAPES: Final = read_toml(__package__, "body_shapes.toml")
 
 
 def _expand_parts(text: str) -> str:
-    """Return a text of the file with its parts, in one line."""
+    """Return a body declaration with its named parts expanded, on one line."""
     while _PART.search(text):
         text = _PART.sub(lambda part: _SHAPES["parts"][part[1]], text)
     return " ".join(text.split())
@@ -69,13 +69,13 @@ _TYPES: Final[dict[str | None, Any]] = {
 
 
 def read_body(api: str, side: int, version: int, body: Raw) -> Body:
-    """Return a body of a listed API in JSON; fields of other versions are None.
+    """Decode the JSON body of a listed API and version. Fields that only other versions have are None.
 
     Args:
         side: `REQUEST` or `RESPONSE`.
 
     Raises:
-        msgspec.DecodeError: the fields are not those that its version has.
+        msgspec.DecodeError: the fields are not the ones of the version.
     """
     decoders = _make_decoders(api, side, version)
     try:
@@ -85,20 +85,20 @@ def read_body(api: str, side: int, version: int, body: Raw) -> Body:
 
 
 def convert_fields(api: str, side: int, fields: Json) -> Body:
-    """Return a body of fields that a reader of text has verified, numbers as printed. Missing fields are None."""
+    """Return a body from fields that were parsed from text, with numbers as printed. Missing fields are None."""
     return convert(fields, find_loose_struct(api, side), strict=False)
 
 
 def list_structs(api: str, side: int, version: int) -> list[type[Struct]]:
-    """Return the Structs of a version's body: with today's names, then with former names if there are any."""
+    """Return the Structs of a version's body: with current field names, and with former ones if there are any."""
     return [decoder.type for decoder in _make_decoders(api, side, version)]
 
 
 def _read_other_spelling(decoders: list[Decoder[Any]], body: Raw) -> Any:
-    """Return a body as the next matching decoder reads it. That decoder is tried first from now on.
+    """Decode a body with the other field names (current or former). The decoder that matches is tried first afterwards.
 
     Raises:
-        msgspec.DecodeError: no decoder matches; the problem is from the decoder that matched last.
+        msgspec.DecodeError: no decoder matches.
     """
     with suppress(ValidationError):
         read = decoders[-1].decode(body)
@@ -109,7 +109,7 @@ def _read_other_spelling(decoders: list[Decoder[Any]], body: Raw) -> Any:
 
 @lru_cache(maxsize=1_000)
 def _make_decoders(api: str, side: int, version: int) -> list[Decoder[Any]]:
-    """Return decoders for today's names, and for former names if there are any."""
+    """Return a decoder for current field names, and one for former names if there are any."""
     text = _BODIES[api][side]
     return [Decoder(_parse_struct(text, 0, version, spelling)[0]) for spelling in range(2 if "|" in text else 1)]
 
@@ -121,11 +121,12 @@ def find_loose_struct(api: str, side: int) -> type[Struct]:
 
 
 def _parse_struct(text: str, at: int, version: int | None, spelling: int) -> tuple[type[Struct], int]:
-    """Return the struct of a text, and its end in the text: the end of the text or a bracket.
+    """Return (struct, end position) of a body declaration. It ends at the end of the text or at a bracket.
 
     Args:
-        version: None for a loose struct of all versions.
-        spelling: 1 for former names.
+        at: where it begins.
+        version: None for a struct with the fields of all versions, all optional.
+        spelling: 0 for current field names, 1 for former names.
     """
     fields: list[Any] = []
     names: dict[str, str] = {}

@@ -30,7 +30,7 @@ _ENDS = re.compile(r"\s*(?:\(|\Z)")
 
 
 class _Head(NamedTuple):
-    """The beginning of a template, up to its first value of any text."""
+    """The start of a message template, up to its first free text value."""
 
     #: Constant text, and the pattern of what precedes it, in the order of the template.
     parts: tuple[tuple[str, str], ...]
@@ -45,7 +45,10 @@ class _Head(NamedTuple):
 
 
 def can_hold_client_value(message: str) -> bool:
-    """Return True unless Kafka itself writes all values of a message that begins so. Its first line may be cut."""
+    """Return True if a message may contain a value chosen by a client, False if Kafka writes all values itself.
+
+    The first line may be truncated.
+    """
     line = message.partition("\n")[0]
     if not line:
         return False
@@ -63,7 +66,7 @@ def can_hold_client_value(message: str) -> bool:
 
 
 def _is_beginning(head: _Head, text: str) -> bool:
-    """Return True if a text is a beginning of a head, or has the whole head."""
+    """Return True if a text is a prefix of a match of the template's start, or contains it."""
     if not text.startswith(head.prefix[: len(text)]):
         return False
     end = 0
@@ -80,7 +83,7 @@ def _is_beginning(head: _Head, text: str) -> bool:
 
 @cache
 def _list_classes() -> frozenset[str]:
-    """Return the classes with templates. The component that a line names begins such a name, or logs other texts."""
+    """Return the names of logger classes with templates."""
     return frozenset(name for template in TEMPLATES for name in template.loggers)
 
 
@@ -98,7 +101,7 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 @cache
 def _collect_heads() -> dict[str, list[_Head]]:
-    """Return the heads of templates whose values Kafka itself writes, by the beginnings of a text."""
+    """Return the starts of templates without client values, by the first characters of a text."""
     heads = [_parse_head(branch) for template in TEMPLATES for branch in _split_branches(template.pattern)]
     others = tuple({head.prefix for head in heads if head.is_client_next})
     by_key: dict[str, list[_Head]] = defaultdict(list)
@@ -116,7 +119,7 @@ def _is_certain(head: _Head) -> bool:
 
 
 def _split_branches(pattern: str) -> Iterator[str]:
-    """Yield the alternatives of a pattern."""
+    """Yield the top-level alternatives of a regular expression."""
     if len(list(split_atoms(pattern))) != 1 or not (pattern.startswith("(?:") and pattern.endswith(")")):
         yield pattern
         return

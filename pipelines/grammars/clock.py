@@ -45,7 +45,11 @@ class ClockWatch:
         self._behind_highest_us = 0
 
     def see(self, time_us: int) -> int | None:
-        """Add the time of the next line. Return the minimum step back in microseconds once it is certain, else None."""
+        """Add the time of the next line, us. Return by how much the clock was set back at least, us, once it is
+        certain.
+
+        None if it was not set back, or is not yet certain.
+        """
         if self._highest_us is None:
             self._highest_us = time_us
         if time_us > self._highest_us - STEP_MIN_US:
@@ -61,9 +65,9 @@ class ClockWatch:
 
 
 def pack_groups(lines: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield lines (`CLOCK_COLUMNS`) as blobs (`base.blobs`) of a group of files; the table is the group's name.
+    """Yield lines (`CLOCK_COLUMNS`) as serialized tables, each with the lines of a group of files.
 
-    All lines of a file are in one group, which many small files share, so that blobs are large.
+    All lines of a file are in one group. Many small files share a group, so that the tables are large.
     """
     is_doubtful = pc.fill_null(pc.equal(lines.column("problem"), DOUBTFUL), False)
     lines = lines.drop_columns("problem").filter(pc.invert(is_doubtful))
@@ -75,10 +79,10 @@ def pack_groups(lines: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def find_set_backs(blobs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield clocks that were set back, as blobs of ``broker_lifecycle``.
+    """Yield rows of ``broker_lifecycle`` for clocks that were set back, as serialized tables.
 
     Args:
-        blobs: blobs of `pack_groups`, sorted by group.
+        blobs: output of `pack_groups`, sorted by group.
     """
     each = (batch.slice(number, 1) for batch in blobs for number in range(batch.num_rows))
     for _, of_group in groupby(each, key=lambda blob: blob.column("table")[0].as_py()):
@@ -94,7 +98,7 @@ def find_set_backs(blobs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _find_runs(values: pa.Array) -> Iterator[tuple[str, int, int]]:
-    """Yield runs of equal neighbours: value, position of the first one, length."""
+    """Yield (value, index of the first, length) of each run of equal values."""
     start = 0
     runs = pc.run_end_encode(values)
     for value, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
@@ -124,7 +128,7 @@ def _watch_file(lines: pa.Table) -> list[dict[str, Any]]:
 
 
 def _make_set_back(back_us: int) -> dict[str, Any]:
-    """Return the columns of a step. The step itself is not logged; the row points at the first line that proves it."""
+    """Return the columns of a clock step. The row points at the first line that proves it."""
     return {
         "fact_no": CLOCK_FACT_NO,
         "event": "clock_set_back",

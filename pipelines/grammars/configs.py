@@ -45,16 +45,16 @@ def _parse_pairs(text: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _list_overrides(scope: str, entity: str, text: str) -> tuple[LineFact, ...]:
-    """Return the whole set of overrides of an entity.
+    """Return one row per override of a topic or broker, for a line that lists all its overrides.
 
-    An empty set is a fact too: earlier overrides are gone. It becomes one row with an empty key.
+    An empty list gives one row with an empty key, because it ends earlier overrides.
     """
     rows = _make_rows(scope, entity, _parse_pairs(text))
     return rows or (LineFact("broker_configs", {"scope": scope, "entity": entity, "key": "", "value": None}),)
 
 
 def dump(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read ``KafkaConfig values:`` and the lines ``key = value`` after it; a value may continue in further lines."""
+    """Read ``KafkaConfig values:`` and the lines ``key = value`` after it. A value may span several lines."""
     values: list[tuple[str, str | None]] = []
     for line in record.message.split("\n")[1:]:
         key, equals, value = line.strip().partition(" =")
@@ -88,7 +88,7 @@ def of_broker(match: re.Match[str], context: LogIdent, record: LogRecord) -> tup
 
 
 def override(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read all overrides of a topic or a broker. Overrides of clients, users and addresses are left out."""
+    """Read all overrides of a topic or a broker. Overrides of clients, users and addresses give no rows."""
     kind = match["kind"]
     if kind in ("topics", "brokers") and "/" in match["entity"]:
         raise ValueError(f"no entity: {match['entity'][:80]}")
@@ -102,10 +102,10 @@ def override(match: re.Match[str], context: LogIdent, record: LogRecord) -> tupl
 
 
 def replayed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read one value at the controller; null is a removed override.
+    """Read one override that a KRaft controller replays. A null value removes the override.
 
-    The metadata log is replayed at every start, with values that were overwritten long ago, and a broker applies a
-    value only when its publisher logs it: hence scopes of their own.
+    The metadata log is replayed at every start, with values that were overwritten long ago. A broker applies a value
+    only when its publisher logs it. So these rows have scopes of their own.
     """
     kind, entity, key, value = match["kind"], match["entity"], match["key"], match["value"]
     if kind in ("BROKER_LOGGER", "CLIENT_METRICS", "GROUP"):

@@ -32,7 +32,7 @@ SHARE_STATE_APIS: Final = ("INITIALIZE_SHARE_GROUP_STATE", "WRITE_SHARE_GROUP_ST
 
 
 def match_answers(asked: Sequence[Any], answers: Mapping[Any, Any], nothing: Any = None) -> list[Any]:
-    """Return the answer to each requested key; `nothing` if the log has no answer, or the whole request failed.
+    """Return the answer to each requested key. `nothing` if the log has no answers, or the whole request failed.
 
     Raises:
         ValueError: the answered keys differ from the requested ones.
@@ -67,7 +67,7 @@ def _read_init_producer_id(request: Body, response: Body | None) -> Json:
 
 
 def _read_add_partitions(request: Body, response: Body | None) -> Json:
-    """Return the columns of the only transaction. From version 4 on brokers ask about any number."""
+    """Return the columns of the request's transaction. Since version 4 it may have several: then null."""
     if request.transactions is None:
         return {
             "transactional_id": request.v3AndBelowTransactionalId,
@@ -80,7 +80,7 @@ def _read_add_partitions(request: Body, response: Body | None) -> Json:
 
 
 def list_added_partitions(request: Body, response: Body | None) -> Iterable[Json]:
-    """Return the partitions of AddPartitionsToTxn with their error codes: rows of ``partitions``.
+    """Yield a row per partition of AddPartitionsToTxn, with its error code.
 
     Raises:
         ValueError: the answered partitions differ from the requested ones.
@@ -123,9 +123,9 @@ def _read_shared(request: Body, response: Body | None) -> Json:
 
 
 def list_shared_partitions(request: Body, response: Body | None) -> Iterable[Json]:
-    """Return partitions with delivered or acknowledged records (KIP-932), or that a share session starts to request.
+    """Yield a row per partition with delivered or acknowledged records (KIP-932), or newly added to a share session.
 
-    Acknowledging may fail where fetching does not, so both have error codes.
+    Fetch and acknowledgement have separate error codes.
     """
     asked = {(topic.topicId, entry.partitionIndex): entry for topic in request.topics for entry in topic.partitions}
     answered = {
@@ -153,7 +153,7 @@ def list_shared_partitions(request: Body, response: Body | None) -> Iterable[Jso
 
 
 def list_share_states(request: Body, response: Body | None) -> Iterable[Json]:
-    """Return partitions whose state a share coordinator writes (KIP-932), with their error codes.
+    """Yield a row per partition whose state a share coordinator writes (KIP-932), with its error code.
 
     Raises:
         ValueError: the answered partitions differ from the requested ones.

@@ -52,7 +52,7 @@ _Numbered = tuple[int, int, Row]
 
 
 class _Line(NamedTuple):
-    """A record of bronze and its result."""
+    """A log record of bronze and its parse result."""
 
     kind: str
     level: str | None
@@ -62,10 +62,10 @@ class _Line(NamedTuple):
 
 
 def named(rows: pa.RecordBatch, names: Mapping[tuple[str, str], str]) -> pa.RecordBatch:
-    """Return rows with topic names. A topic id without a name in `names` becomes ``id:<topic id>``.
+    """Set column ``topic`` from topic ids. An id without a known name becomes ``id:<topic id>``.
 
     Args:
-        names: topic names by cluster and topic id.
+        names: topic names by (cluster, topic id).
     """
     topics = rows.column("topic")
     if not topics.null_count:
@@ -80,10 +80,10 @@ def named(rows: pa.RecordBatch, names: Mapping[tuple[str, str], str]) -> pa.Reco
 
 
 def parse_lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Parse records of ``bronze.log_lines`` (`LINE_COLUMNS`) into blobs (`pipelines.base.blobs`).
+    """Parse records of ``bronze.log_lines`` (`LINE_COLUMNS`) into rows of silver tables, serialized by table.
 
-    Every record is counted under its template in ``line_counts``. An unknown record also becomes a row of
-    ``unparsed_lines``, and so does a record with a value that does not fit its column: none of its facts is kept.
+    Each record is counted by message template in ``line_counts``. Unknown records, and records with a value that does
+    not fit its column, become rows of ``unparsed_lines``. No other row of such a record is kept.
     """
     counts: dict[tuple[Any, ...], Row] = {}
     for batch in batches:
@@ -121,7 +121,7 @@ def _parse_records(records: pa.RecordBatch) -> list[_Line]:
 
 
 def _fit_lines(lines: list[_Line], sources: pa.RecordBatch) -> tuple[list[_Line], list[tuple[str, pa.RecordBatch]]]:
-    """Return lines and their rows by table. A line with a value that does not fit its column is unparsed."""
+    """Return (lines, rows by table). A line with a value that does not fit its column is marked as unparsed."""
     tables = _collect_facts(lines)
     try:
         return lines, _make_batches(tables, sources)
@@ -151,10 +151,10 @@ def _collect_facts(lines: Iterable[_Line]) -> dict[str, list[_Numbered]]:
 
 
 def _make_batches(tables: Mapping[str, list[_Numbered]], sources: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:
-    """Return rows in batches of a bounded length, by table.
+    """Return (table, batch of rows) of limited size.
 
     Raises:
-        One of `_UNFIT`: a value has not its column's type, or is out of its range.
+        One of `_UNFIT`: a value has another type than its column, or is out of range.
     """
     batches = []
     for table, facts in tables.items():
@@ -193,7 +193,7 @@ def _require_range(name: str, values: pa.Array) -> None:
 
 
 def _find_unfit(facts: list[_Numbered], schema: pa.Schema) -> Iterator[tuple[int, str]]:
-    """Yield numbers of records with a value that does not fit, and the problem, by bisection."""
+    """Yield (number of the record, problem) for values that do not fit their column, found by bisection."""
     try:
         _make_columns(facts, schema)
     except _UNFIT as problem:
@@ -228,7 +228,7 @@ def _count(lines: Iterable[_Line], sources: pa.RecordBatch, counts: dict[tuple[A
 def parse_record(
     kind: str, time_us: int | None, level: str | None, logger: str | None, problem: str | None, message: str | None
 ) -> Parsed:
-    """Parse one record with the grammar of its logger. A record with a problem of the reader is unparsed."""
+    """Parse one record with the templates of its logger. A record with a problem of the file reader is unparsed."""
     text = message or ""
     if problem is not None and problem.startswith(FOREIGN):
         return Parsed(problem, KNOWN)

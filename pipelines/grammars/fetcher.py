@@ -48,13 +48,13 @@ _INITIAL_OLD = re.compile(
 
 
 def _make_event(context: LogIdent, partition: tuple[str, int], action: str, **columns: object) -> LineFact:
-    """Return a row of ``fetcher_events``; leader and thread are the prefix's."""
+    """Return a row of ``fetcher_events``. Leader and fetcher id come from the line's prefix."""
     columns = {"leader": context.leader, "fetcher_id": context.fetcher_id, **columns}
     return LineFact("fetcher_events", {"topic": partition[0], "partition": partition[1], "action": action, **columns})
 
 
 def added(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read the added partitions, one fact each. The initial offset is the log end offset or the high watermark."""
+    """Read partitions added to a fetcher, one row each. The initial offset is the log end offset or high watermark."""
     leader = i32(match["broker"] or match["id"] or match["new_id"])
     facts: list[LineFact] = []
     for name, state in parse_mapping(match["states"], " -> ").items():
@@ -73,7 +73,7 @@ def added(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[L
 
 
 def added_old(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read the added partitions of a list, as `added`."""
+    """Read partitions added to a fetcher, printed as a list by old versions. One row each."""
     facts: list[LineFact] = []
     for item in split_items(match[1]):
         initial = match_whole(_INITIAL_OLD, item, "initial state")
@@ -83,12 +83,12 @@ def added_old(match: re.Match[str], context: LogIdent, record: LogRecord) -> tup
 
 
 def removed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read the removed partitions, one fact each."""
+    """Read partitions removed from a fetcher, one row each."""
     return tuple(_make_event(context, partition, "removed") for partition in parse_partitions(match[1]))
 
 
 def copying(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read the start of filling a future log from the replica, whatever the state in the line."""
+    """Read partitions whose future log (copy for another directory) starts to be filled, one row each."""
     names = [parse_partition(name) for name in parse_mapping(match["states"], " -> ")]
     return tuple(
         LineFact("future_logs", {"topic": topic, "partition": index, "event": "copying"}) for topic, index in names
@@ -96,7 +96,7 @@ def copying(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple
 
 
 def copying_old(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read the start of filling a future log of a list, as `copying`."""
+    """Read partitions whose future log starts to be filled, printed as a list by old versions. One row each."""
     return tuple(
         LineFact("future_logs", {name: fact.row[name] for name in ("topic", "partition")} | {"event": "copying"})
         for fact in added_old(match, context, record)
@@ -104,14 +104,14 @@ def copying_old(match: re.Match[str], context: LogIdent, record: LogRecord) -> t
 
 
 def stopping(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read the stop of a thread: one without partitions stops, and all stop before their broker."""
+    """Read the stop of a fetcher thread: it has no partitions, or the broker stops."""
     if context.leader is None:
         return ()
     return (LineFact("broker_lifecycle", {"event": "fetcher_stopping", "detail": str(context.leader)}),)
 
 
 def answered(match: re.Match[str], context: LogIdent) -> str:
-    """Return the error in the answer of a leader; bounded."""
+    """Return the error in a leader's answer, truncated."""
     return match["error"][:_ERROR_CHARS_MAX]
 
 
@@ -130,10 +130,10 @@ def _read_cause(record: LogRecord) -> str | None:
 
 
 def response_error(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read the failure of a whole fetch: one fact per requested partition.
+    """Read the failure of a whole fetch: one row per requested partition.
 
-    Offsets are the follower's log end offsets. A request within an incremental session lists only changed partitions;
-    an empty list says nothing about any partition.
+    Offsets are the follower's log end offsets. A request in an incremental session lists only changed partitions, so an
+    empty list does not mean that no partition is fetched.
     """
     cause = _read_cause(record)
     facts: list[LineFact] = []
@@ -153,7 +153,7 @@ def response_error(match: re.Match[str], context: LogIdent, record: LogRecord) -
 
 
 def delayed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read the delayed partitions, one fact each."""
+    """Read partitions whose fetches are delayed after an error, one row each."""
     return tuple(_make_event(context, partition, "delayed", error=match[1]) for partition in parse_partitions(match[2]))
 
 
@@ -166,12 +166,12 @@ def appended(match: re.Match[str], context: LogIdent, record: LogRecord) -> tupl
 
 
 def truncated_to(match: re.Match[str], context: LogIdent) -> int:
-    """Return the offset truncated to: the high watermark where the line names no other."""
+    """Return the offset truncated to. Without an own offset in the line, it is the high watermark."""
     return i64(match["offset"] or match["high_watermark"])
 
 
 def out_of_range(match: re.Match[str], context: LogIdent) -> str:
-    """Read a fetch out of range after which the whole log is replaced."""
+    """Return "full" if the whole log is replaced after an out-of-range fetch, else "out_of_range"."""
     return "full" if match[0].startswith("Truncate fully") else "out_of_range"
 
 
@@ -179,6 +179,6 @@ _not_allowed = typed("truncations", source="out_of_range", reason="not_allowed",
 
 
 def halted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read the halt of a broker that may not truncate."""
+    """Read the halt of a broker that may not truncate its log."""
     fatal = LineFact("broker_lifecycle", {"event": "fatal", "detail": logged(match, context)})
     return *_not_allowed(match, context, record), fatal

@@ -48,7 +48,11 @@ class LogIdent(NamedTuple):
     log_dir: str | None = None  #: directory of the log that a line of the log layer is about
 
     def owner(self) -> tuple[str, int]:
-        """Return the partition that the prefix names; ValueError where it names none."""
+        """Return the partition that the prefix names.
+
+        Raises:
+            ValueError: the prefix names none.
+        """
         if self.topic is None or self.partition is None:
             raise ValueError("the prefix names no partition")
         return self.topic, self.partition
@@ -60,7 +64,7 @@ Facts = Callable[["re.Match[str]", LogIdent, LogRecord], tuple[LineFact, ...]]
 
 
 class Template(NamedTuple):
-    """One text that Kafka logs."""
+    """One message text of Kafka."""
 
     id: str  #: stable name; lines are counted by it
     #: matches the whole first line after its ``[...]``, but for trailing blanks, without alternatives at top level
@@ -89,7 +93,7 @@ _REPEATED = re.compile(r"(?:[*+?]|\{\d*+,?+\d*+\})[?+]?")
 
 
 def split_atoms(pattern: str) -> Iterator[tuple[str, bool]]:
-    """Yield the elements of a pattern at its top level, with their repetition, and whether each is one character."""
+    """Yield (top-level element of a regular expression with its repetition, True if it is one literal character)."""
     index = 0
     while index < len(pattern):
         end, depth = index, 0
@@ -190,7 +194,7 @@ _Entry = tuple[Callable[[str, int, int], "re.Match[str] | None"], Facts | None, 
 
 
 def _compile(template: Template) -> _Entry:
-    """Return the entry of a template: the pattern's matcher, the facts of a match, and the result without facts."""
+    """Return a template's matcher, function for rows, and result for a line without rows."""
     matcher = re.compile(template.pattern + _BLANKS, re.ASCII).fullmatch
     return matcher, template.facts, Parsed(template.id, KNOWN)
 
@@ -201,11 +205,11 @@ class Grammar:
     __slots__ = ("_bare", "_contexts", "_entries", "_rest")
 
     def __init__(self, templates: Iterable[Template], bare: bool = False) -> None:
-        """Compile templates; of those that match one line the first declared wins.
+        """Compile the templates. If several match a line, the first declared one is used.
 
         Args:
             templates: of this logger, then those that any logger may write.
-            bare: whether old versions put a prefix without brackets before the text.
+            bare: True if old versions print the prefix without brackets.
         """
         self._bare = bare
         self._contexts: dict[str, LogIdent] = {}

@@ -37,7 +37,7 @@ def _make_isr_change(context: LogIdent, change: str, **columns: object) -> tuple
 
 
 def shrink(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read a shrunken ISR, with the leader's offsets and the removed replicas."""
+    """Read an ISR shrink, with the leader's offsets and the removed replicas."""
     before, after, high_watermark, end_offset, listed = match.groups()
     if listed is not None:
         match_whole(_ALL_OUT_OF_SYNC, listed, "list of replicas")
@@ -61,7 +61,7 @@ def shrink(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[
 
 
 def committed_old(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read an ISR that is printed replica by replica."""
+    """Read a committed ISR that old versions print replica by replica."""
     return _make_isr_change(context, "committed", isr=_parse_replica_ids(match[1]), partition_epoch=i32(match[2]))
 
 
@@ -96,30 +96,30 @@ def _parse_sent_state(text: str) -> dict[str, object]:
 
 
 def pending(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read the state that the leader proposes to the controller."""
+    """Read an ISR that the leader proposes to the controller."""
     kind, columns = _parse_proposal(match[1])
     return _make_isr_change(context, f"pending_{kind}", **columns, detail=match[1][:_DETAIL_CHARS_MAX])
 
 
 def pending_beside(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read a proposal of 2.7 to 3.0, which prints the state to be sent before the pending one."""
+    """Read an ISR proposal of 2.7 to 3.0, which prints the state to be sent before the pending one."""
     kind, columns = _parse_proposal(match[2])
     columns.update(_parse_sent_state(match[1]))
     return _make_isr_change(context, f"pending_{kind}", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
 
 
 def refused(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read the state that the controller refused."""
+    """Read an ISR proposal that the controller refused."""
     _, columns = _parse_proposal(match[1])
     return _make_isr_change(context, "refused", **columns, detail=match[2][:_DETAIL_CHARS_MAX])
 
 
 def refused_state(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read a refused ``LeaderAndIsr`` without a pending state around it."""
+    """Read a refused ``LeaderAndIsr`` printed without the pending state."""
     return _make_isr_change(context, "refused", **_parse_sent_state(match[1]), detail=logged(match, context))
 
 
 def replaced(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read a partition that the controller moved away from this replica."""
+    """Read an ISR commit by which the controller removed this replica from the partition."""
     _, columns = _parse_proposal(match[1])
     return _make_isr_change(context, "committed", **columns, detail=match[2][:_DETAIL_CHARS_MAX])

@@ -78,7 +78,7 @@ def _make_row(context: LogIdent, partition: tuple[str, int], topic_id: str | Non
 
 
 def _parse_lists(values: Mapping[str, str]) -> dict[str, Any]:
-    """Return columns of a change that are replicas; null where nothing changes."""
+    """Return the columns of a change that are lists of replicas. None if unchanged."""
     return {
         "isr": optional_ints(values.get("isr")),
         "replicas": optional_ints(values.get("replicas")),
@@ -138,7 +138,7 @@ def assignment_changed(match: re.Match[str], context: LogIdent, record: LogRecor
 
 
 def topics_created(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read the created topics, one fact each."""
+    """Read the created topics, one row each."""
     return tuple(
         LineFact("controller_events", {"event": "topic_created", "topic": result["name"]})
         for result in match_items(_CREATED_TOPIC, match["results"], "result")
@@ -147,7 +147,7 @@ def topics_created(match: re.Match[str], context: LogIdent, record: LogRecord) -
 
 
 def topics_deleted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read the deleted topics, one fact with its name each."""
+    """Read the names of deleted topics, one row each."""
     facts: list[LineFact] = []
     for result in match_items(_DELETED_TOPIC, match["results"], "result"):
         if result["code"] == "SUCCESS":
@@ -160,7 +160,7 @@ def topics_deleted(match: re.Match[str], context: LogIdent, record: LogRecord) -
 
 
 def change(match: re.Match[str], context: LogIdent) -> str:
-    """Return the change: ``fenced`` is 1 fence, -1 unfence, 0 none; ``inControlledShutdown`` 1 is entered."""
+    """Return the name of a broker state change: ``fenced`` 1 fences, -1 unfences; ``inControlledShutdown`` 1."""
     values = parse_fields(match[2], BROKER_CHANGE)
     if i32(values["brokerId"]) != i32(match[1]):
         raise ValueError(f"not broker {match[1]}: {match[2][:80]}")
@@ -174,10 +174,10 @@ def change(match: re.Match[str], context: LogIdent) -> str:
 
 
 def new_leader(match: re.Match[str], context: LogIdent) -> str:
-    """Return the name of the event of a new epoch, which may begin without a leader."""
+    """Return the event of a new controller epoch: elected, or "other" if it begins without a controller."""
     return "other" if match["subject_broker_id"] == _NONE else "controller_elected"
 
 
 def leader(match: re.Match[str], context: LogIdent) -> int | None:
-    """Return the active controller; None where there is none."""
+    """Return the id of the active controller. None if there is none."""
     return None if match["subject_broker_id"] == _NONE else i32(match["subject_broker_id"])

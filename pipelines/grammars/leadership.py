@@ -17,7 +17,7 @@ from highwater.pipelines.grammars.values import i32, i64, ints, option, optional
 
 
 def previous_leader(match: re.Match[str], context: LogIdent) -> int | None:
-    """Return the previous leader, from an option."""
+    """Return the id of the previous leader, printed as a Scala or Java option. None if there is none."""
     return optional_i32(option(match["previous_leader"]))
 
 
@@ -25,8 +25,8 @@ def leader_update(match: re.Match[str], context: LogIdent, record: LogRecord) ->
     """Read newer metadata within the leader's epoch.
 
     `Partition.makeLeader` prints ``Current high watermark H, ISR [..]`` with the ISR of the *new* metadata (a local
-    ``isr`` read from the partition state). So both ISRs of the line are the same set; the ISR of the partition state is
-    used, whose order is the controller's. The high watermark is from before its update for that ISR.
+    ``isr`` from the partition state). So both ISRs of the line are equal; the one of the partition state is used,
+    because it has the controller's order. The high watermark is the value before the ISR changed.
     """
     topic_id = parse_topic_id(match["id"])
     row: dict[str, Any] = {
@@ -47,7 +47,7 @@ def named_id(match: re.Match[str], context: LogIdent, record: LogRecord) -> tupl
 
 
 def succeeded(match: re.Match[str], context: LogIdent) -> bool:
-    """Return True if a replica changed its state."""
+    """Return False if the line logs a failed state change of a replica."""
     return not match[0].endswith("failed")
 
 
@@ -68,7 +68,7 @@ _moved = typed("partition_states", succeeded=True, controller_epoch=epoch)
 
 
 def moved(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read a partition whose replicas the line assigns."""
+    """Read a partition that a line assigns to replicas."""
     facts = _moved(match, context, record)
     if match[4] is None:
         return facts

@@ -49,7 +49,7 @@ _COMMIT: Final = re.compile(r"; GroupId: (.*?); GroupGenerationId: -?\d+; (?:Con
 
 
 def read_described(text: str) -> tuple[Header, Any]:
-    """Return the header and request of a description; None for an API whose body is not read.
+    """Return (header, request body) of a printed request. The body is None for an API whose body is not read.
 
     Raises:
         BadStruct: the class is unknown, or does not print this text.
@@ -75,7 +75,7 @@ def read_described(text: str) -> tuple[Header, Any]:
 
 
 def _find_client_id(text: str, at: int, follows: str) -> tuple[str | None, int]:
-    """Return the client id and its end. ControlledShutdown's id is an option, or missing (0.8.2)."""
+    """Return (client id, end position). ControlledShutdown prints it as an option, or not at all (0.8.2)."""
     match = _CLIENT.match(text, at)
     if match is None:
         if not text.startswith(follows, at):
@@ -97,7 +97,7 @@ def _find_client_id(text: str, at: int, follows: str) -> tuple[str | None, int]:
 
 
 def _parse_items(pattern: re.Pattern[str], text: str | None) -> list[tuple[str, ...]]:
-    """Return groups of the matches that make up a text without gaps. Empty without a text."""
+    """Return the groups of consecutive matches that cover a text completely. Empty without a text."""
     items: list[tuple[str, ...]] = []
     at = 0
     while at < len(text or ""):

@@ -35,7 +35,7 @@ _REASON_CHARS_MAX = 500
 
 
 def _split_path(path: str, partition: tuple[str, int]) -> tuple[str, str | None]:
-    """Return the directory of a log's path, and its kind: delete, stray or future; None for a replica."""
+    """Return (log directory, kind) of a log's path. The kind is delete, stray or future; None for a normal replica."""
     match = match_whole(_PLACE, path, "place of a log")
     name, folder = f"{partition[0]}-{partition[1]}", match[2]
     no_replica = _NO_REPLICA.fullmatch(folder)
@@ -45,10 +45,10 @@ def _split_path(path: str, partition: tuple[str, int]) -> tuple[str, str | None]
 
 
 def loaded(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read a log's end offset at start, and its start on this broker.
+    """Read a log's end offset and local start offset at broker start.
 
-    The ``highWatermark`` of the line is the value before the checkpoint is read, mostly 0: not kept. A folder that ends
-    in -delete, -stray or -future holds no replica of this broker.
+    The ``highWatermark`` of the line is the value before the checkpoint is read, mostly 0, and is not used. A folder
+    that ends in -delete, -stray or -future is not a replica of this broker.
     """
     log = parse_fields(match[1], _LOG)
     topic, partition = parse_partition(f"{log['topic']}-{log['partition']}")
@@ -69,7 +69,7 @@ def loaded(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[
 
 
 def note_future_log(partition: tuple[str, int], path: str) -> tuple[LineFact, ...]:
-    """Return the fact of a created future log, if a line names its folder (2.4 and later). Empty for other logs."""
+    """Return the row for a created future log, if the line names its folder (2.4 and later). Empty for other logs."""
     if not path.endswith("-future"):
         return ()
     row = {
@@ -82,7 +82,7 @@ def note_future_log(partition: tuple[str, int], path: str) -> tuple[LineFact, ..
 
 
 def promoted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read the promotion of a future log. A missing log ends in an error instead."""
+    """Read the promotion of a future log to the current one. If a log was missing, the line logs an error: no row."""
     if "null" in (match["current"], match["future"]):
         return ()
     old = _LOG_23.fullmatch(match["future"])
@@ -106,17 +106,17 @@ def deleted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple
 
 
 def first(match: re.Match[str], context: LogIdent) -> int | None:
-    """Return the first offset of an append, as metadata or as a number."""
+    """Return the first offset of an append. None if unknown."""
     return optional_i64(match[2] or match[3])
 
 
 def before_next(match: re.Match[str], context: LogIdent) -> int:
-    """Return the last offset of an append, of a line that has the next one."""
+    """Return the last offset of an append, from a line with the next offset."""
     return i64(match["last_offset"]) - 1
 
 
 def end(match: re.Match[str], context: LogIdent) -> int:
-    """Return the end offset of a log, of a line that has its largest one."""
+    """Return the end offset of a log, from a line with its largest offset."""
     return i64(match["previous_end_offset"]) + 1
 
 
@@ -124,7 +124,7 @@ _written = typed("appends", source="replica_manager")
 
 
 def written(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read a write to the remote tier with its topic id, which the many lines after it do not repeat."""
+    """Read a write to remote storage, with the topic id that later lines do not repeat."""
     (fact,) = _written(match, context, record)
     topic_id = parse_topic_id(match["tp"].rpartition(":")[0] or None)
     return fact, *make_topic_facts(fact.row["topic"], topic_id)
@@ -143,22 +143,22 @@ def _make_epoch_rows(match: re.Match[str], context: LogIdent, action: str, group
 
 
 def epoch_assigned(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read an entry that is appended."""
+    """Read a leader epoch entry that is appended to the epoch file."""
     return _make_epoch_rows(match, context, "assigned")
 
 
 def epoch_conflict(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read an entry that replaces others."""
+    """Read a leader epoch entry that replaces others."""
     return *_make_epoch_rows(match, context, "truncated", 2), *_make_epoch_rows(match, context, "assigned")
 
 
 def epochs_truncated(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read entries that are dropped."""
+    """Read leader epoch entries that are truncated."""
     return _make_epoch_rows(match, context, "truncated")
 
 
 def read_failed(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read a failed read. The exception follows the line, unless a layout leaves it out."""
+    """Read a failed read of remote storage. The exception follows the line, unless the log layout omits it."""
     topic, partition = parse_partition(match["tp"])
     row = {"topic": topic, "partition": partition, "event": "read_failed"}
     _, _, behind = record.message.partition("\n")

@@ -23,7 +23,7 @@ _ASKING_REPLICA = re.compile(r"replicaId=(-?\d+)", re.ASCII)
 
 
 def _parse_replicas(text: str) -> list[dict[str, int]]:
-    """Return replicas with their log end offsets, -1 where unknown, of ``replica 2: (offset=-1 ...), broker 1: 5``."""
+    """Return ``replica_id`` and ``log_end_offset`` (-1 if unknown) of ``replica 2: (offset=-1 ...), broker 1: 5``."""
     if _BARE_OFFSETS.fullmatch(text):
         return []
     replicas = []
@@ -34,9 +34,9 @@ def _parse_replicas(text: str) -> list[dict[str, int]]:
 
 
 def skipped(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read an update that was skipped. The "new hw" of the line was not applied, and is left out.
+    """Read a skipped high watermark update. The "new hw" of the line was not applied and is ignored.
 
-    Up to 2.3 the line also shows the old high watermark, which is the one that stays.
+    Up to 2.3 the line also shows the old high watermark, which remains valid.
     """
     replicas = _parse_replicas(match["ends"])
     local = next((r["log_end_offset"] for r in replicas if r["replica_id"] == context.node), None)
@@ -61,7 +61,7 @@ def awaiting(match: re.Match[str], context: LogIdent) -> list[dict[str, int]]:
 
 
 def received(match: re.Match[str], context: LogIdent) -> list[dict[str, int | None]]:
-    """Return the replica of the line; the line has no end offset of it."""
+    """Return the replica that a line names, with end offset None, because the line has none."""
     return [{"replica_id": i32(match["acked"]), "log_end_offset": None}]
 
 
@@ -69,13 +69,13 @@ _checked = typed("delayed_operation_checks", step="unblocked", operation=lambda 
 
 
 def unblocked(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read a check of a key, also with a count of 0. A key that is a group's id may look like it."""
+    """Read a check of waiting operations by key, even if it completed none. A client's group id may be the key."""
     if "\n" in record.message:
         raise ValueError("the key holds a line end")
     return _checked(match, context, record)
 
 
 def reason(match: re.Match[str], context: LogIdent) -> str:
-    """Return the reason of an early answer to a fetch, and the replica if it is named."""
+    """Return the reason for answering a fetch early, with the replica if the line names it."""
     replica = _ASKING_REPLICA.search(match["operation"])
     return (match["detail"].strip(" ,") + ("" if replica is None else f" (replicaId={replica[1]})"))[:500]

@@ -43,7 +43,7 @@ ASSIGNMENT: Final = _FORMS["assignment"]
 
 
 def split(text: str, separator: str = ", ") -> list[str]:
-    """Return parts of a text between separators outside all brackets; none for an empty text."""
+    """Split a text at separators outside of all brackets. Empty for an empty text."""
     parts: list[str] = []
     pending: list[str] = []
     depth = 0
@@ -65,7 +65,7 @@ def split(text: str, separator: str = ", ") -> list[str]:
 
 
 def split_items(text: str) -> list[str]:
-    """Return elements of a printed collection: ``List(a, b)``, ``[a, b]``, or bare, without blanks: ``a,b``."""
+    """Return the elements of a printed collection: ``List(a, b)``, ``[a, b]``, or ``a,b``."""
     name, bracket, inside = text.partition("(")
     if bracket and text.endswith(")") and name in COLLECTION_NAMES:
         return _split_elements(inside[:-1])
@@ -102,7 +102,11 @@ def parse_mapping(text: str, arrow: str) -> dict[str, str]:
 
 
 def parse_partitions(text: str) -> list[tuple[str, int]]:
-    """Return partitions of a printed collection, none of them twice."""
+    """Return (topic, partition) of a printed collection.
+
+    Raises:
+        ValueError: a partition occurs twice.
+    """
     names = [text] if _PARTITION.fullmatch(text) else split_items(text)
     listed = [parse_partition(match_whole(_PARTITION, name, "partition")[0]) for name in names]
     if len(set(listed)) != len(listed):
@@ -130,7 +134,7 @@ def parse_fields(text: str, forms: Forms) -> dict[str, str]:
 
 
 def parse_isr(state: Mapping[str, str]) -> list[int]:
-    """Return ISR of a state's fields: ``isr``, or ``isrWithBrokerEpoch`` since 3.5."""
+    """Return the ISR from parsed fields: ``isr``, or ``isrWithBrokerEpoch`` since 3.5."""
     listed = state.get("isrWithBrokerEpoch")
     if listed is None:
         return ints(state["isr"])
@@ -141,5 +145,5 @@ def parse_isr(state: Mapping[str, str]) -> list[int]:
 
 
 def parse_partition_epoch(state: Mapping[str, str]) -> int | None:
-    """Return the partition epoch of a state's fields, called ``zkVersion`` before."""
+    """Return the partition epoch from parsed fields. Before 2.8 it is called ``zkVersion``. None if missing."""
     return optional_i32(state.get("partitionEpoch", state.get("zkVersion")))

@@ -26,7 +26,7 @@ _WELL_KNOWN_TOPICS: Final = {METADATA_TOPIC_ID: METADATA_TOPIC}
 
 
 def resolve_topic(name: str | None, topic_id: str | None) -> tuple[str | None, str | None]:
-    """Return the name and id of a topic; None for a missing one. A body has at least one of them.
+    """Return (name, id) of a topic. At most one is None.
 
     Raises:
         ValueError: both are missing.
@@ -39,7 +39,7 @@ def resolve_topic(name: str | None, topic_id: str | None) -> tuple[str | None, s
 
 
 def list_error_codes(node: Any) -> Iterable[int]:
-    """Return every ``errorCode`` below a node at any depth; AddPartitionsToTxn has ``partitionErrorCode``."""
+    """Yield every ``errorCode`` within a body, at any depth. AddPartitionsToTxn calls it ``partitionErrorCode``."""
     if isinstance(node, Struct):
         for name in node.__struct_fields__:
             value = getattr(node, name)

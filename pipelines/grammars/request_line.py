@@ -33,7 +33,7 @@ class _Named(Struct, rename="camel", omit_defaults=True, forbid_unknown_fields=T
 
 
 class Header(_Named, kw_only=True, gc=False):
-    """A request's header."""
+    """Header of a request."""
 
     request_api_key: Integer
     request_api_version: Integer
@@ -45,7 +45,7 @@ class Header(_Named, kw_only=True, gc=False):
 
 
 class RequestLine(_Named, kw_only=True):
-    """A completed request. Times are in milliseconds."""
+    """A line about a completed request. Times are in ms."""
 
     request_header: Header
     request: Body  #: its body, of the shape that its API and version have (`pipelines.grammars.body_shapes`)
@@ -64,7 +64,7 @@ class RequestLine(_Named, kw_only=True):
 
 
 class _Printed(RequestLine, kw_only=True):
-    """A line in JSON form, its bodies as printed, and fields that are not kept."""
+    """The same line in JSON form, with undecoded bodies and fields that are dropped."""
 
     request: Raw
     response: Raw
@@ -79,10 +79,13 @@ _ENCODER: Final = Encoder()
 
 
 def read_json(text: str) -> tuple[RequestLine, str]:
-    """Return a line in JSON form, without ``Completed request:``, and its bodies as printed, but for PRODUCE and FETCH.
+    """Return (parsed line, bodies as printed). The bodies are empty for PRODUCE and FETCH, which are parsed completely.
+
+    Args:
+        text: JSON after ``Completed request:``.
 
     Raises:
-        ValueError, msgspec.DecodeError among them: its version does not print this.
+        ValueError, also as msgspec.DecodeError: the version does not print this.
     """
     line: RequestLine = _DECODER.decode(text)
     header = line.request_header
@@ -104,17 +107,17 @@ def read_json(text: str) -> tuple[RequestLine, str]:
 
 
 def _is_name(api: str, number: int) -> bool:
-    """Return True if an API has this number. An API that is not read may have any unused number."""
+    """Return True if the API has this number. An API that is not read may have any unused number."""
     if api in _LATER_NUMBERS:
         return _LATER_NUMBERS[api] == number
     return api == API_NAMES[number] if 0 <= number < len(API_NAMES) else api not in READ_APIS
 
 
 def _require_once_each(text: str, line: RequestLine) -> None:
-    """Raise ValueError if an object has a key twice: decoders keep only the last one.
+    """Raise a ValueError if an object has a key twice: the decoder keeps only the last one.
 
-    A re-encoded line has as many colons as the line itself if no key was left out: texts keep theirs, except with
-    escapes.
+    Unless a key was dropped, the re-encoded line has as many colons as the line itself. Lines with escapes are parsed
+    again.
     """
     if text.count(":") != _ENCODER.encode(line).count(b":") or "\\" in text:
         json.loads(text, object_pairs_hook=_require_unique)

@@ -93,14 +93,14 @@ class OutOfRange(ValueError):
 
 
 def parse_request(record: LogRecord) -> Parsed:
-    """Read one record of ``kafka.request.logger``.
+    """Parse one record of ``kafka.request.logger``.
 
     Returns:
-        `TYPED` with one ``produce_requests``, ``fetch_requests`` or ``requests`` row (for a follower's fetch also one
-        ``replica_fetches`` row per partition that the request or the response lists, and ``topics`` rows where a
-        response names topics and ids), `KNOWN` for the logger's other lines, `UNPARSED` for an unreadable completion
-        line. Its reason is ``bad_json``, or one of `UnreadableText` for the text form; ``bad_value`` for a field of
-        another type, ``out_of_range`` for a number that Kafka cannot have logged.
+        `TYPED` with one row of ``produce_requests``, ``fetch_requests`` or ``requests``. A follower's fetch also has
+        one ``replica_fetches`` row per listed partition. Responses with topic names and ids give ``topics`` rows.
+        `KNOWN` for other lines of the logger. `UNPARSED` for an unreadable line, with a reason: ``bad_json``, one of
+        `UnreadableText` for the text form, ``bad_value`` for a field of another type, ``out_of_range`` for an
+        impossible number.
     """
     message = record.message
     if not message.startswith(_COMPLETED):
@@ -133,11 +133,11 @@ def _convert_micros(milliseconds: float) -> int:
 
 
 def _make_header(line: RequestLine, time_us: int) -> Any:
-    """Return the columns of every request, a `Header`.
+    """Return the columns that all requests have, as a `Header`.
 
     Raises:
-        OutOfRange: a time is negative or too long (``RequestChannel`` cuts off at 0; timeouts and waits are 32 bits of
-            milliseconds), or the parts are longer than the total.
+        OutOfRange: a time is negative or too long (``RequestChannel`` truncates at 0; timeouts and waits are 32 bits of
+            ms), or the parts are longer than the total.
     """
     head = line.request_header
     times = _times(line)
@@ -238,11 +238,10 @@ def _make_answered(name: str | None, topic_id: str | None, entry: Body) -> Any:
 def _list_replica_fetches(
     header: Any, request: Body, response: Body | None, replica_id: int, partitions: list[Any], responses: list[Any]
 ) -> Iterable[LineFact]:
-    """Return one row per partition that the follower's request or the leader's response lists.
+    """Yield one row per partition that the follower's request or the leader's response lists.
 
-    An incremental session (KIP-227) leaves out unchanged partitions, on either side: a partition that only the response
-    lists got records at the offset that the session already knew. Before 1.0 the log has no response, so the error code
-    is null.
+    An incremental session (KIP-227) omits unchanged partitions in both. A partition that only the response lists got
+    records at the offset that the session already knew. Before 1.0 the log has no response, so the error code is null.
     """
     sent_ms = header.throttle_time_ms + header.response_queue_time_ms + header.send_time_ms
     fetch = (

@@ -62,10 +62,13 @@ class UnreadableText(ValueError):
 
 
 def read_completed(text: str) -> tuple[RequestLine, str]:
-    """Return a completion line, without ``Completed request:``, and its bodies as printed; empty for PRODUCE and FETCH.
+    """Return (parsed line, bodies as printed). The bodies are empty for PRODUCE and FETCH, which are parsed completely.
+
+    Args:
+        text: the line after ``Completed request:``.
 
     Raises:
-        UnreadableText: the line is cut, or its parts are ambiguous.
+        UnreadableText: the line is truncated, or its parts are ambiguous.
     """
     times, end = _parse_times(text)
     try:
@@ -89,7 +92,7 @@ def read_completed(text: str) -> tuple[RequestLine, str]:
 
 
 def _parse_header(text: str) -> tuple[Header, int, bool]:
-    """Return the header, the position of the body, and True if the line has a response."""
+    """Return (header, position of the body, True if the line has a response)."""
     match = _CLASS_HEADER.match(text)
     if match is not None:
         api, version, client_id, correlation_id = match.groups()
@@ -120,7 +123,7 @@ def _parse_header(text: str) -> tuple[Header, int, bool]:
 
 
 def _split_bodies(printed: str, answers: bool) -> tuple[str, str | None]:
-    """Return the request and response as printed. The response is None if the log has none, or none was sent."""
+    """Return (request, response) as printed. The response is None if the line has none."""
     if not answers:
         return printed, None
     request, mark, response = printed.partition(_RESPONSE)
@@ -130,7 +133,7 @@ def _split_bodies(printed: str, answers: bool) -> tuple[str, str | None]:
 
 
 def _parse_times(text: str) -> tuple[Json, int]:
-    """Return the values at the end of a line, and the position where it begins."""
+    """Return (values at the end of a line, position where they begin)."""
     at = text.rfind(" from connection ")
     if at < 0:
         at = text.rfind(" from client ")

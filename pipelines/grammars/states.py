@@ -29,7 +29,7 @@ _COLON_STATE = re.compile(_STATE, re.ASCII)
 
 
 def parse_partition_state(text: str) -> dict[str, Any]:
-    """Return the columns of a state in any printed form."""
+    """Return the columns of a partition state in any printed form."""
     if match := _STATE_INFO.fullmatch(text):
         replicas = ints(match["replicas"])
         if len(replicas) != int(match["count"]):
@@ -39,9 +39,9 @@ def parse_partition_state(text: str) -> dict[str, Any]:
 
 
 def parse_colon_state(text: str) -> dict[str, Any]:
-    """Return the columns of a state printed as `COLON_STATE`.
+    """Return the columns of a partition state printed as `COLON_STATE`.
 
-    Its controller epoch belongs to the controller that wrote the state, not to the one that logs it.
+    Its controller epoch is of the controller that wrote the state, not of the one that logs it.
     """
     match = match_whole(_COLON_STATE, text, "leader and ISR")
     return {
@@ -54,7 +54,7 @@ def parse_colon_state(text: str) -> dict[str, Any]:
 
 
 def parse_equals_state(text: str) -> dict[str, Any]:
-    """Return the columns of one of `STATES`, such as ``LeaderAndIsrPartitionState(...)``.
+    """Return the columns of a state printed as one of `STATES`, such as ``LeaderAndIsrPartitionState(...)``.
 
     In KRaft ``controllerEpoch=-1`` means no controller epoch.
     """
@@ -76,11 +76,11 @@ def parse_equals_state(text: str) -> dict[str, Any]:
 
 
 def parse_state(text: str, name: str | None) -> dict[str, Any]:
-    """Return the columns of a state, as `parse_partition_state`, with its partition.
+    """Return the columns of a state, as `parse_partition_state`, with its topic and partition.
 
     Args:
         text: the state.
-        name: partition that the line names; None if only the state names it. Both have to agree.
+        name: partition that the line names. None if only the state does. If both do, they must agree.
     """
     row = parse_partition_state(text)
     names = [] if name is None else [parse_partition(name)]
@@ -99,5 +99,5 @@ def _parse_listed(values: dict[str, str], key: str) -> list[int] | None:
 
 
 def make_topic_facts(topic: str, topic_id: str | None) -> tuple[LineFact, ...]:
-    """Return the fact of a topic's id and name. Empty for a line without an id."""
+    """Return the row of ``topics`` for a topic id and name. Empty without an id."""
     return () if topic_id is None else (LineFact("topics", {"topic": topic, "topic_id": topic_id}),)

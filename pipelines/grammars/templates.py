@@ -44,7 +44,7 @@ _Row = dict[str, dict[str, Any]]
 
 
 class _Typed(msgspec.Struct, forbid_unknown_fields=True):
-    """``templates.toml``; its head describes its tables."""
+    """Content of ``templates.toml``, which describes its tables at the top."""
 
     rows: dict[str, _Row]
     parts: dict[str, str]
@@ -56,7 +56,7 @@ _Text = tuple[str, str, str | list[str]]
 
 
 class _Known(msgspec.Struct, forbid_unknown_fields=True):
-    """``known.toml``; its head describes its tables."""
+    """Content of ``known.toml``, which describes its tables at the top."""
 
     shared: list[_Text]
     loggers: list[tuple[str, str, str]]
@@ -152,5 +152,5 @@ _BY_PREFIX: Final = {prefix: template for template, _, prefixes in _KNOWN.logger
 
 
 def find_known_logger(logger: str) -> str | None:
-    """Return the template id of a logger that is known as a whole."""
+    """Return the template id of a logger all of whose lines are known without rows. None for other loggers."""
     return next((template for prefix, template in _BY_PREFIX.items() if logger.startswith(prefix)), None)

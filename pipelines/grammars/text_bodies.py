@@ -37,7 +37,7 @@ from highwater.pipelines.grammars.body_shapes import (
 
 
 class BadStruct(ValueError):
-    """A text that is not exactly one body of its API and version."""
+    """Raised if a text is not exactly one body of its API and version."""
 
 
 #: First field of a request that is not read: metadata of clients, which can be any text.
@@ -85,7 +85,7 @@ _Change = Callable[[Json], None]
 
 
 class _Piece(NamedTuple):
-    """A part of a level."""
+    """A part of a printed struct, up to the next array."""
 
     match: Callable[[str, int], re.Match[str] | None]  #: of its pattern
     changes: tuple[_Change, ...]  #: to the values that it has
@@ -99,13 +99,13 @@ def is_read(api: str) -> bool:
 
 
 def read_text(api: str, side: int, version: int, text: str) -> Body:
-    """Return a body of a listed API in text, with numbers as printed.
+    """Parse the printed body of a listed API. Numbers stay as printed.
 
     Args:
         side: `REQUEST` or `RESPONSE`.
 
     Raises:
-        BadStruct, msgspec.ValidationError: the fields differ from those that its version has.
+        BadStruct, msgspec.ValidationError: the fields are not the ones of the version.
     """
     if side == RESPONSE and api in _CODE_FIRST:
         return _read_error_code(api, version, text)
@@ -131,7 +131,7 @@ def _read(text: str, struct: type[Struct], pieces: tuple[_Piece, ...]) -> Body:
 
 
 def _read_level(pieces: tuple[_Piece, ...], text: str, at: int) -> tuple[Json, int]:
-    """Return the struct at a position, and the position after it."""
+    """Return (struct, end position) of the printed struct at `at`."""
     fields: Json = {}
     for match, changes, name, elements in pieces:
         matched = match(text, at)
@@ -157,7 +157,7 @@ def _read_level(pieces: tuple[_Piece, ...], text: str, at: int) -> tuple[Json, i
 
 @lru_cache(maxsize=1_000)
 def _make_readers(api: str, side: int, version: int) -> list[tuple[type[Struct], tuple[_Piece, ...]]]:
-    """Return readers for today's names, and for former names if there are any."""
+    """Return (struct type, parts of its text) for current field names, and for former names if there are any."""
     unread = _UNREAD.get(api, "") if side == REQUEST else ""
     made = []
     for struct in list_structs(api, side, version):
@@ -170,11 +170,11 @@ def _make_readers(api: str, side: int, version: int) -> list[tuple[type[Struct],
 
 
 def _compile_struct(struct: StructType, api: str, side: int, end: str, unread: str = "") -> tuple[_Piece, ...]:
-    """Return the pieces of a struct.
+    """Return the parts of a printed struct.
 
     Args:
-        end: pattern after it.
-        unread: first field that is not read; empty to read all.
+        end: regular expression of what follows.
+        unread: first field that is not read. Empty to read all.
     """
     own_forms = _OWN_FORMS.get((api, side), {})
     pieces: list[_Piece] = []
@@ -215,7 +215,7 @@ def _find_elements(kind: Type) -> StructType | None:
 
 
 def _compile_value(field: Field) -> tuple[str, _Change | None]:
-    """Return the pattern of a value, and its conversion. None without a conversion."""
+    """Return (regular expression of a value, function that converts it in the dict of fields, or None)."""
     name, kind = field.encode_name, field.type
     if isinstance(kind, IntType):
         return rf"(?P<{name}>-?\d+)", None
@@ -236,7 +236,7 @@ def _split(fields: Json, name: str) -> None:
 
 
 def _convert_flag(fields: Json, name: str) -> None:
-    """Convert a flag, which was a number before 1.0."""
+    """Convert a printed boolean in `fields`. Before 1.0 it was printed as a number."""
     fields[name] = {"true": True, "false": False}.get(fields[name]) if fields[name][0] in "tf" else int(fields[name])
 
 
@@ -246,7 +246,7 @@ def _convert_null(fields: Json, name: str) -> None:
 
 
 def _fill_produced(partition: Json) -> None:
-    """Set the records of a partition without a size to null: up to 0.10.1 they are a buffer or missing."""
+    """Set ``records`` to null in a partition without a size. Up to 0.10.1 they are a buffer or missing."""
     if partition["recordsSizeInBytes"] is None:
         del partition["recordsSizeInBytes"]
         partition["records"] = None
@@ -257,7 +257,7 @@ def _drop_transactions(fields: Json) -> None:
 
 
 def _fill_fetched(partition: Json) -> None:
-    """Set the size of records that do not print it: up to 2.3 from the bounds of a file's slice, 0 for none at all."""
+    """Set the size of records that do not print it: up to 2.3 from the bounds of a file's slice. 0 without records."""
     records, printed = partition.pop("recordSet"), partition.pop("printed")
     if partition["recordSetSizeInBytes"] is None:
         bounds = None if records is None else _SLICE.fullmatch(records)
@@ -293,12 +293,12 @@ def _read_error_code(api: str, version: int, text: str) -> Body:
 
 
 def read_produce(version: int, text: str, response: Body | None) -> Body:
-    """Return a produce request's body.
+    """Parse the body of a produce request.
 
-    At DEBUG the request prints ``numPartitions`` only: then the partitions of the response are used, without sizes.
+    At DEBUG the request prints only ``numPartitions``. Then the partitions of the response are used, without sizes.
 
     Args:
-        response: the answer; None without one.
+        response: body of the response. None without one.
 
     Raises:
         BadStruct, msgspec.ValidationError: the text is not exactly one body of a known version.

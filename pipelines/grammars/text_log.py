@@ -32,9 +32,9 @@ _resolved: dict[str, tuple[Grammar, Parsed | None]] = {}
 
 
 def _resolve(logger: str) -> tuple[Grammar, Parsed | None]:
-    """Return the grammar of a logger, and the result for unmatched records of a logger that is known as a whole.
+    """Return (templates of a logger, result for unmatched records if the whole logger is known, else None).
 
-    Patterns are compiled when their logger first occurs: a task that reads one file needs few of them.
+    Patterns are compiled when their logger first occurs, because a task that reads one file needs few of them.
     """
     name = shorten_logger(logger)
     if name not in _by_logger:
@@ -87,7 +87,7 @@ def _replace_value(match: re.Match[str]) -> str:
 def mask(message: str) -> str:
     """Return the first line of a message with placeholders for ids, addresses, paths, partitions and numbers.
 
-    Bounded in length, and idempotent: masking a masked text changes nothing.
+    The length is limited. Masking a masked text changes nothing.
     """
     text = message.partition("\n")[0].strip()
     for _ in range(4):  # a cut can make a new match at the end of the text; a second pass settles it

@@ -40,7 +40,7 @@ _READERS: tuple[tuple[object, Callable[[str], object]], ...] = (
 
 
 def logged(match: re.Match[str], context: LogIdent) -> str:
-    """Return the line as logged, without prefix; bounded."""
+    """Return the line as logged, without its prefix, truncated."""
     return match[0][:_DETAIL_CHARS_MAX]
 
 
@@ -55,15 +55,14 @@ node, epoch, leader, fetcher_id, log_dir = map(_read_prefix, ("node", "epoch", "
 
 
 def typed(table: str, **columns: object) -> Facts:
-    """Return the facts of a line that becomes one row of a table.
+    """Return a function that makes one row of a table from a matched line.
 
     Each named group of the pattern is a column, except `TP`, the topic and partition, and ``state``, which
-    `parse_state` reads. If the table needs a partition and the text names none, the prefix's is used.
+    `parse_state` reads. If the table needs a partition and the text names none, the line prefix gives it.
 
     Args:
         table: name of a table of `schemas.silver`.
-        columns: further columns of the row, or replacements of groups: values, and functions of the match and the
-            prefix.
+        columns: further or replaced columns: values, or functions of match and prefix.
     """
     spec = {column.name: column for column in BY_NAME[table].columns}
     readers = {
@@ -80,9 +79,7 @@ def typed(table: str, **columns: object) -> Facts:
     needs_partition = "partition" in spec and not spec["partition"].nullable
 
     def plan_of(groups: Mapping[str, int]) -> tuple[bool, bool, bool, list[tuple[int, str, Callable[[str], object]]]]:
-        """Return whether a pattern names a partition, a state, or takes either of the prefix, and how to read its
-        groups.
-        """
+        """Return (has partition, has state, needs prefix, [(group, column, reader)]) of a pattern's groups."""
         mine = [name for name in groups if name not in columns and name not in ("tp", "state")]
         asks_prefix = needs_partition and "partition" not in groups
         return "tp" in groups, "state" in groups, asks_prefix, [(groups[name], name, readers[name]) for name in mine]
@@ -114,7 +111,7 @@ def typed(table: str, **columns: object) -> Facts:
 
 
 def add_topic_id(facts: Facts) -> Facts:
-    """Return `facts`, extended by a row of ``topics`` if its row has a topic id."""
+    """Return `facts`, extended by a row of ``topics`` if the row has a topic id."""
 
     def both(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
         rows = facts(match, context, record)

@@ -21,7 +21,7 @@ OFFSET = r"\(?(?:offset=)?(-?\d+)(?:,? |(?=segment=))(?:segment=)?\[-?\d+ ?: ?-?
 
 
 def name_offset(name: str) -> str:
-    """Return `OFFSET` with a name for its group."""
+    """Return the pattern `OFFSET` with a named group."""
     return OFFSET.replace("(-", f"(?P<{name}>-", 1)
 
 
@@ -53,10 +53,10 @@ _partitions: dict[str, tuple[str, int]] = {}
 
 
 def match_whole(pattern: re.Pattern[str], text: str, expected: str) -> re.Match[str]:
-    """Return the match of a whole text.
+    """Match a whole text.
 
     Raises:
-        ValueError: the text is not what was expected.
+        ValueError: no match. The message names what was `expected`.
     """
     match = pattern.fullmatch(text)
     if match is None:
@@ -65,7 +65,11 @@ def match_whole(pattern: re.Pattern[str], text: str, expected: str) -> re.Match[
 
 
 def match_items(pattern: re.Pattern[str], text: str, expected: str) -> Iterator[re.Match[str]]:
-    """Yield the matches that make up a text without gaps. Raise ValueError for other text."""
+    """Yield consecutive matches that cover a text completely.
+
+    Raises:
+        ValueError: they do not.
+    """
     position = 0
     while position < len(text):
         match = pattern.match(text, position)
@@ -76,7 +80,11 @@ def match_items(pattern: re.Pattern[str], text: str, expected: str) -> Iterator[
 
 
 def i32(text: str) -> int:
-    """Return a number that fits an INT column."""
+    """Return a number that fits an INT column.
+
+    Raises:
+        ValueError: it does not fit.
+    """
     value = int(text)
     if -2147483648 <= value <= 2147483647:
         return value
@@ -84,7 +92,11 @@ def i32(text: str) -> int:
 
 
 def i64(text: str) -> int:
-    """Return a number that fits a LONG column."""
+    """Return a number that fits a LONG column.
+
+    Raises:
+        ValueError: it does not fit.
+    """
     value = int(text)
     if -9223372036854775808 <= value <= 9223372036854775807:
         return value
@@ -92,17 +104,17 @@ def i64(text: str) -> int:
 
 
 def optional_i64(text: str | None) -> int | None:
-    """Return a number as `i64`; None for a missing group and for Kafka's words in place of a number."""
+    """Return a number as `i64` does. None for None, "unknown", "null" and "None"."""
     return None if text is None or text in ("unknown", "null", "None") else i64(text)
 
 
 def optional_i32(text: str | None) -> int | None:
-    """Return a number as `i32`; None for a missing group and for Kafka's words in place of a number."""
+    """Return a number as `i32` does. None for None, "unknown", "null" and "None"."""
     return None if text is None or text in ("unknown", "null", "None") else i32(text)
 
 
 def parse_partition(text: str) -> tuple[str, int]:
-    """Return the topic and index of ``t-0``, ``[t,0]`` or ``<topic id>:t-0``; split at the last dash."""
+    """Return (topic, partition) of ``t-0``, ``[t,0]`` or ``<topic id>:t-0``. The last dash separates them."""
     known = _partitions.get(text)
     if known is not None:
         return known
@@ -121,9 +133,7 @@ def flag(text: str) -> bool:
 
 
 def option(text: str | None) -> str | None:
-    """Return the content of ``Some(x)``, ``Optional[x]``, ``OptionalInt[x]``, or ``x`` itself. None for an empty
-    one.
-    """
+    """Return the content of ``Some(x)``, ``Optional[x]``, ``OptionalInt[x]``, or ``x`` itself. None if empty."""
     if text is None or text in _NOTHING:
         return None
     match = _OPTION.fullmatch(text)
@@ -131,7 +141,7 @@ def option(text: str | None) -> str | None:
 
 
 def parse_topic_id(text: str | None) -> str | None:
-    """Return a topic id out of an `option`; None for a missing or a zero one."""
+    """Return a topic id, printed plain or as an option. None for a missing or all-zero id."""
     topic_id = option(text)
     if topic_id is None or topic_id == ZERO_TOPIC_ID:
         return None
@@ -139,7 +149,7 @@ def parse_topic_id(text: str | None) -> str | None:
 
 
 def ints(text: str) -> list[int]:
-    """Return ids in printed order, from an `INT_LIST` without duplicates: a set of replicas, of brokers."""
+    """Return the ids of a printed list without duplicates, in printed order."""
     match_whole(_INT_LIST, text, "list of ids")
     numbers = [i32(number) for number in _INT.findall(text)]
     if len(set(numbers)) != len(numbers):

@@ -27,7 +27,7 @@ _WITH_ID = re.compile(r"TopicIdReplicaAssignment\((.*)\)", re.ASCII)
 
 
 def several(match: re.Match[str], context: LogIdent) -> list[int]:
-    """Return the brokers that a line names, one at least."""
+    """Return the ids of the brokers that a line names, at least one."""
     brokers = ints(match["brokers"])
     if not brokers:
         raise ValueError("no broker")
@@ -41,7 +41,7 @@ def single(match: re.Match[str], context: LogIdent) -> int | None:
 
 
 def selected(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read a state in JSON: ``{"leader":2,"leader_epoch":1,"isr":[2,3]}``."""
+    """Read a partition state in JSON: ``{"leader":2,"leader_epoch":1,"isr":[2,3]}``."""
     topic, partition = parse_partition(match["tp"])
     state = match_whole(_JSON_STATE, match["state"], "leader and ISR")
     row = {"topic": topic, "partition": partition, "role": "controller", "controller_id": context.node}
@@ -50,7 +50,7 @@ def selected(match: re.Match[str], context: LogIdent, record: LogRecord) -> tupl
 
 
 def new_partitions(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read the new partitions, one fact each."""
+    """Read the new partitions, one row each."""
     return tuple(
         LineFact("controller_events", {"event": "partition_created", "topic": topic, "partition": partition})
         for topic, partition in parse_partitions(match[1])
@@ -77,7 +77,9 @@ def topics_changed(match: re.Match[str], context: LogIdent, record: LogRecord) -
 
 
 def _parse_assignments(text: str) -> tuple[dict[str, str | None], dict[tuple[str, int], list[int]]]:
-    """Return the topic ids and replicas of ``Map(t-0 -> List(1, 2))``; since 2.8 of ``TopicIdReplicaAssignment``."""
+    """Return (topic ids by topic, replicas by partition) of ``Map(t-0 -> List(1, 2))``, or since 2.8 of
+    ``TopicIdReplicaAssignment``.
+    """
     ids: dict[str, str | None] = {}
     maps = [text]
     if not text.startswith(("Map(", "HashMap(", "{")):
@@ -107,7 +109,7 @@ def _parse_names(text: str) -> list[str]:
 
 
 def topics_deleted(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read the deleted topics, one fact each."""
+    """Read the deleted topics, one row each."""
     names = _parse_names(match[1])
     if not names:
         raise ValueError("no topic")
@@ -115,7 +117,7 @@ def topics_deleted(match: re.Match[str], context: LogIdent, record: LogRecord) -
 
 
 def topic_created(match: re.Match[str], context: LogIdent, record: LogRecord) -> tuple[LineFact, ...]:
-    """Read a created topic, whose assignment a broker wrote (`AdminZkClient.writeTopicPartitionAssignment`)."""
+    """Read a created topic with the assignment that a broker wrote (`AdminZkClient.writeTopicPartitionAssignment`)."""
     topic = match["topic"]
     facts = [make_event_fact(match, "topic_created", topic=topic)]
     for index, replicas in parse_mapping(match["assignment"], " -> ").items():

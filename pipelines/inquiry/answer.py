@@ -29,7 +29,7 @@ class Table(Part):
 
 
 class Answer(Part):
-    """Answer from the logs."""
+    """The answer to a question about a lake."""
 
     title: Text  #: what was asked, in words
     is_shown: bool = True  #: whether the logs answer it
@@ -39,9 +39,9 @@ class Answer(Part):
 
 
 class Point(NamedTuple):
-    """A step before its line is looked up. `row` has `file_id`, `byte_offset` and `line_no`; None without a line.
+    """A step of an answer before its log line is looked up.
 
-    Content of a data directory has no time: 0.
+    `row` has `file_id`, `byte_offset` and `line_no`. None without a line. Data directory contents have time 0.
     """
 
     time_us: int
@@ -50,7 +50,7 @@ class Point(NamedTuple):
 
 
 def sort_steps(points: Iterable[Point], lines: Lines) -> tuple[Step, ...]:
-    """Return steps in order of time, each with its line. Steps without a time come last."""
+    """Return the steps in time order, each with its log line. Steps without a time come last."""
     ordered = sorted(points, key=lambda step: (step.time_us == 0, step.time_us))
     return tuple(_make_step(step, lines) for step in ordered)
 

@@ -35,7 +35,7 @@ NO_REQUESTS: Row = {"requests": 0, **q.name_quantiles(None)}
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison."""
+    """Figures of one side of a comparison."""
 
     name: str  #: as it was asked for
     seconds: float  #: how long it is: the interval, or from the first request to the last one
@@ -51,13 +51,13 @@ class Side:
     of_broker: Mapping[int, Mapping[str, int]]
 
     def compute_slow_share(self, broker: int) -> float:
-        """Return the share of slow waiting that was for one replica."""
+        """Return the share, 0 to 1, of slow waiting that was for one replica."""
         whole = sum(slow for _, slow in self.waits.values())
         return self.waits.get(broker, (0, 0.0))[1] / whole if whole else 0.0
 
 
 def answer(before: Side, after: Side, slow_ms: int) -> Answer:
-    """Return what changed from one side to the other."""
+    """Return an answer with the changes from one side to the other."""
     is_shown = bool(before.latency or before.events) and bool(after.latency or after.events)
     sentences = [
         *_compare_verdicts(before, after),
@@ -109,7 +109,7 @@ def _is_change(ratio: float | None) -> bool:
 
 
 def _explain_latency(before: Side, after: Side, slow_ms: int) -> Iterator[str]:
-    """Yield why acks=all produces took longer on one side."""
+    """Yield sentences about why acks=all produces took longer on one side."""
     p99 = [side.latency.get(("PRODUCE", -1), NO_REQUESTS)["p99"] for side in (before, after)]
     if p99[0] is None or p99[1] is None or not _is_change(p99[1] / p99[0]):
         return
@@ -152,7 +152,7 @@ def _make_tables(before: Side, after: Side) -> Iterator[Table]:
 
 
 def _list_latency_rows(before: Side, after: Side) -> list[tuple[float | None, dict[str, Any]]]:
-    """Return a row per kind of request with the ratio of its p99, most changed first."""
+    """Return (ratio of p99, row) per kind of request, most changed first. The ratio is None if unknown."""
     rows = []
     for kind in sorted({*before.latency, *after.latency}, key=_format_kind):
         first, second = (side.latency.get(kind, NO_REQUESTS) for side in (before, after))
@@ -215,11 +215,12 @@ def _list_count_rows(first: Mapping[str, int], second: Mapping[str, int], what: 
 def side(
     reader: LakeReader, name: str, cluster: str | None, since_us: int | None, until_us: int | None, slow_ms: int
 ) -> Side:
-    """Return the figures of an interval of a lake.
+    """Return the figures of a time range of a lake.
 
     Args:
-        cluster: name or id of a cluster. None for the only one with requests in the interval.
-        slow_ms: minimum wait that counts.
+        cluster: name or id of a cluster. None for the only one with requests in the range.
+        since_us, until_us: the range, us since the epoch, end exclusive. None for no bound.
+        slow_ms: waits longer than this count as slow.
 
     Raises:
         InputError: the lake has no such cluster, or requests of several.
@@ -276,7 +277,7 @@ def _measure_seconds(
 
 
 def _count_events(reader: LakeReader, parameters: dict[str, Any]) -> tuple[dict[str, int], dict[int, dict[str, int]]]:
-    """Return how often each event happened, in total and per broker."""
+    """Return (counts by event, counts by broker and event)."""
     rows = reader.rows(
         f"""WITH happened AS (
               SELECT replica_id AS broker, 'left an ISR' AS what, change_time AS time, cluster_id FROM gold_isr_timeline

@@ -26,7 +26,7 @@ _MEANING: Final[dict[str, str]] = _WORDS["meaning"]
 
 @dataclass(frozen=True)
 class FindingRows:
-    """Rows of one finding: of ``gold.violations`` and ``gold.evidence``; `guarantee` is its rule's."""
+    """Rows of one finding: of ``gold.violations`` and ``gold.evidence``. `guarantee` is the rule's text."""
 
     finding: Row
     evidence: Rows
@@ -37,7 +37,7 @@ class FindingRows:
 
 
 def answer(rows: FindingRows) -> Answer:
-    """Return the story in words; evidence already has its lines."""
+    """Return an answer about a finding: its log lines in order, and sentences. The evidence already has its lines."""
     finding = rows.finding
     lines, note = sort_lines(rows.evidence, rows.clocks)
     where = "" if finding["topic"] is None else f" at {name_partition(finding['topic'], finding['partition'])}"
@@ -78,7 +78,7 @@ def _write_sentences(rows: FindingRows) -> Iterator[str]:
 
 
 def _make_step(line: Row) -> Step:
-    """Return a step for a line of evidence. Content of a file has no time: its copy may be of any time."""
+    """Return a step for a line of evidence. Data file contents have no time."""
     broker = "" if line["broker_id"] is None else f" of broker {line['broker_id']}"
     return Step(
         time=None if line["time"] is None else iso_utc(line["time"]),
@@ -102,7 +102,7 @@ SENTENCES_MAX = 2
 
 
 def find_findings(reader: LakeReader, finding_id: str) -> list[dict[str, Any]]:
-    """Return the findings whose id has a prefix, or whose rule has this name."""
+    """Return rows of ``gold.violations`` whose id starts with `finding_id`, or whose rule has this name."""
     return reader.rows(
         """SELECT * FROM gold_violations WHERE starts_with(finding_id, $id) OR rule_id = $id
            ORDER BY severity = 'violation' DESC, implied_by IS NOT NULL, topic, partition, offset_start, finding_id""",
@@ -134,7 +134,7 @@ def read_finding(reader: LakeReader, finding: dict[str, Any]) -> FindingRows:
 
 
 def _describe_evidence(reader: LakeReader, finding: dict[str, Any], evidence: Rows) -> dict[Place, list[str]]:
-    """Return sentences about the finding's partition for each line of evidence, by its location."""
+    """Return by (file id, offset) of each line of evidence the sentences about the finding's partition."""
     places = {(line["file_id"], line["byte_offset"]) for line in evidence if line["file_id"] is not None}
     topic, partition = finding["topic"], finding["partition"]
     sentences: dict[Place, dict[str, None]] = defaultdict(dict)

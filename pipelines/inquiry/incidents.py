@@ -17,7 +17,7 @@ TEXT_MAX = 1200
 
 
 def select_chains(incidents: Sequence[Incident], broker_id: int | None, topic: str | None) -> list[Chain]:
-    """Return the chains with a part about a broker, or about a topic or partition; all without both."""
+    """Return the chains with an incident about a broker, topic or partition. All if both are None."""
 
     def is_about(incident: Incident) -> bool:
         of_broker = broker_id is None or broker_id in incident.broker_ids
@@ -34,10 +34,11 @@ def format_json(selection: Sequence[Chain]) -> str:
 
 
 def format_text(selection: Sequence[Chain], has_requests: bool, is_whole: bool) -> str:
-    """Return every incident, each chain with the lines of its cause and the commands for details.
+    """Return all incidents as text, each chain with the log lines of its cause and the next commands.
 
     Args:
-        is_whole: True to show lines of evidence uncut.
+        has_requests: True if request logs were read, so that waits are known.
+        is_whole: True to show log lines at full length.
     """
     if not selection:
         return "No incident in this selection."

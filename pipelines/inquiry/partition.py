@@ -77,12 +77,16 @@ class PartitionRows:
 
 
 def list_shown_rows(rows: PartitionRows) -> list[Row]:
-    """Return the lines that the answer shows."""
+    """Return the rows of the log lines that the answer shows."""
     return [step.row for step in _select_points(rows)[:STEPS_MAX] if step.row is not None]
 
 
 def answer(rows: PartitionRows, lines: Lines) -> Answer:
-    """Return the life of a partition in words."""
+    """Return an answer with the history of a partition.
+
+    Args:
+        lines: texts and files of the shown lines.
+    """
     points = _select_points(rows)
     return Answer(
         title=f"{name_partition(rows.topic, rows.partition)} of cluster {rows.cluster_id}",
@@ -121,7 +125,7 @@ def _write_sentences(rows: PartitionRows, steps: int) -> Iterator[str]:
 
 
 def _describe_rule(row: Row) -> str:
-    """Return the truncation that the release's rule expected, and the class of the logged one."""
+    """Return a phrase: the truncation that the release's rule expected, and the class of the logged one."""
     rule = f"expected: {str(row['rule']).replace('_', ' ')}"
     return "as expected" if row["class"] in ("agrees", "predicted") else f"{rule}; {row['class']}"
 
@@ -177,7 +181,7 @@ def _collect_points(rows: PartitionRows) -> Iterator[Point]:
 
 
 def _describe_election(row: Row, since_us: int) -> str:
-    """Return the elected broker, the strategy, and the time of a late election."""
+    """Return a phrase: the elected broker, the strategy, and how long a late election took."""
     if row["new_leader"] is None:
         return "no broker is elected"
     strategy = row["strategy"]
@@ -205,10 +209,10 @@ def _make_tables(rows: PartitionRows) -> Iterator[Table]:
 
 
 def find_cluster(reader: LakeReader, topic: str, partition: int, cluster_id: str | None) -> str:
-    """Return the cluster that has a partition.
+    """Return the id of the cluster with the partition.
 
     Raises:
-        InputError: no cluster has it, or several have it and none was named.
+        InputError: no cluster has it, or several have and none was named.
     """
     clusters = [
         row["cluster_id"]
@@ -234,7 +238,7 @@ def find_cluster(reader: LakeReader, topic: str, partition: int, cluster_id: str
 def read_partition_facts(
     reader: LakeReader, cluster_id: str, topic: str, partition: int, before_us: int | None
 ) -> PartitionFacts:
-    """Return all facts of a partition from lines before a time. Without a time, data files count, too."""
+    """Return all facts of a partition from lines before a time. Without a time, data files are included."""
     before = instant(FAR_US if before_us is None else before_us)
     place = {"cluster": cluster_id, "topic": topic, "partition": partition, "before": before}
     leaderships = reader.rows(
@@ -309,7 +313,7 @@ def _read_last_metadata(reader: LakeReader, place: Mapping[str, Any]) -> Row | N
 def read_partition_rows(
     reader: LakeReader, cluster_id: str, topic: str, partition: int, since_us: int | None, until_us: int | None
 ) -> PartitionRows:
-    """Return the rows that show a partition's life."""
+    """Return the rows about a partition between two times. None for no bound."""
     place = {"cluster": cluster_id, "topic": topic, "partition": partition}
     facts = read_partition_facts(reader, cluster_id, topic, partition, None)
     where = "cluster_id = $cluster AND topic = $topic AND partition = $partition"
@@ -346,7 +350,7 @@ def read_partition_rows(
 
 
 def list_leaderless(reader: LakeReader, cluster_id: str | None, at_us: int | None) -> list[tuple[str, str, int]]:
-    """Return partitions without a leader at a time; without a time, at the end of the logs."""
+    """Return (cluster, topic, partition) of partitions without a leader at a time, or at the log end if None."""
     rows = reader.rows(
         """SELECT DISTINCT cluster_id, topic, partition FROM gold_availability
            WHERE state = 'offline' AND ($cluster IS NULL OR cluster_id = $cluster)

@@ -24,7 +24,7 @@ FAR_US = 253_000_000_000_000_000
 
 
 def load_lines(reader: LakeReader, rows: Iterable[Row]) -> Lines:
-    """Return texts and files of lines."""
+    """Return texts and file paths of the log lines at the rows' locations."""
     places = {(row["file_id"], row["byte_offset"]) for row in rows if row["file_id"] is not None}
     if not places:
         return Lines()
@@ -33,10 +33,10 @@ def load_lines(reader: LakeReader, rows: Iterable[Row]) -> Lines:
 
 
 def named(reader: LakeReader, name: str) -> str:
-    """Return the id of the cluster with a name or an id.
+    """Return the id of the cluster with this name or id.
 
     Raises:
-        InputError: the lake has no such cluster; names its clusters.
+        InputError: the lake has no such cluster. Its clusters are named.
     """
     if not reader.has(LOG_FILES.full_name):
         return name
@@ -46,7 +46,7 @@ def named(reader: LakeReader, name: str) -> str:
 
 
 def require_one(reader: LakeReader, clusters: Collection[str]) -> None:
-    """Raise an error unless there is at most one cluster: clusters may share ids of brokers and partitions.
+    """Raise an error if there are several clusters, because they may share ids of brokers and partitions.
 
     Raises:
         InputError: names the clusters.
@@ -57,7 +57,7 @@ def require_one(reader: LakeReader, clusters: Collection[str]) -> None:
 
 
 def require_one_between(reader: LakeReader, cluster_id: str | None, since: datetime, until: datetime) -> None:
-    """Call `require_one` for clusters with requests in a window, unless one was named."""
+    """Raise an error if several clusters have requests in a window, unless `cluster_id` names one."""
     if cluster_id is None:
         rows = reader.rows(
             """SELECT DISTINCT cluster_id FROM gold_delayed_operations

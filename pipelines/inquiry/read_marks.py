@@ -34,14 +34,14 @@ _FOR_GOOD_US = 1 << 62
 
 
 class RequestLogs(NamedTuple):
-    """Request logs of leaders."""
+    """When leaders' request logs end, and when followers last fetched."""
 
     last_line_us: Mapping[int, int]  #: by leader, time of the last request that it logged
     #: by leader and follower, when the last fetch was answered that it logged, of any partition
     last_fetch_us: Mapping[tuple[int, int], int]
 
     def is_over(self, leader: int, follower: int, since_us: int) -> bool:
-        """Return True if the leader's log lasts long enough to hold all answers to the follower."""
+        """Return True if the leader's request log is long enough to contain all answers to the follower."""
         last_line_us = self.last_line_us.get(leader)
         answered_us = max(since_us, self.last_fetch_us.get((leader, follower), since_us))
         return last_line_us is not None and last_line_us - answered_us > ANSWERED_WITHIN_US
@@ -66,7 +66,7 @@ _IN_TENURE = """broker_id = leader
 
 
 def _format_tenures(epochs: tuple[LeaderTenure, ...]) -> str:
-    """Return SQL with the tenures as a table. Expects at least one tenure."""
+    """Return SQL with leader epochs as a table. Expects at least one."""
     values = ", ".join(
         f"({tenure.epoch}, {tenure.leader}, {tenure.from_us if tenure.from_us is not None else 'NULL::bigint'}, "
         f"{tenure.until_us if tenure.until_us is not None else 'NULL::bigint'})"
@@ -78,7 +78,7 @@ def _format_tenures(epochs: tuple[LeaderTenure, ...]) -> str:
 def mark_leaders_watermarks(
     reader: LakeReader, place: Mapping[str, Any], epochs: tuple[LeaderTenure, ...]
 ) -> Iterator[LogMark]:
-    """Yield the last high watermark that each leader logged in its tenure. Records below were committed."""
+    """Yield the last high watermark that each leader logged in its epoch. Records below it were committed."""
     if not epochs:
         return
     for row in reader.rows(
@@ -102,7 +102,12 @@ def mark_fetches(
     acked: list[Acked],
     seen: RequestLogs,
 ) -> Iterator[LogMark]:
-    """Yield the last fetch of each follower in each tenure, with the most records of its answer."""
+    """Yield the last fetch of each follower in each leader epoch, with the most records that the answer can have.
+
+    Args:
+        place: SQL parameters of the partition.
+        acked: acknowledged batches.
+    """
     if not epochs:
         return
     rows = reader.rows(
@@ -171,7 +176,7 @@ def read_request_logs(reader: LakeReader, place: Mapping[str, Any], epochs: tupl
 
 
 def traced(reader: LakeReader, place: Mapping[str, Any]) -> set[int]:
-    """Return the brokers that log each append as followers (T3). Records that they do not log were not appended."""
+    """Return the ids of brokers that log each append as followers (TRACE). They appended nothing else."""
     rows = reader.rows(
         f"SELECT DISTINCT broker_id FROM silver_appends WHERE {OF_PARTITION} AND source = 'follower'", **place
     )
@@ -181,7 +186,7 @@ def traced(reader: LakeReader, place: Mapping[str, Any]) -> set[int]:
 def mark_unseen(
     rows: Rows, fetched: list[LogMark], lines: list[LogMark], seen: RequestLogs, traced: set[int]
 ) -> Iterator[LogMark]:
-    """Yield the followers that may have fetched from a leader without a logged fetch."""
+    """Yield a mark for each follower that may have fetched from a leader without a logged fetch."""
     for row in rows:
         follower, leader, epoch = row["broker_id"], row["leader"], row["leader_epoch"]
         follows = row["role"] in OWN_ROLES and leader is not None and leader >= 0 and leader != follower
@@ -196,13 +201,13 @@ def mark_unseen(
 
 
 def _find_end(acked: list[Acked], epoch: int, time_us: int | None) -> int | None:
-    """Return the maximum log end of a leader at a time: the lowest offset that it appended later. None if unknown."""
+    """Return an upper bound of a leader's log end at a time: the lowest offset appended later. None if unknown."""
     later = [batch.start for batch in acked if batch.epoch == epoch and batch.row["dequeued"] > (time_us or 0)]
     return min(later, default=None)
 
 
 def mark_lines(reader: LakeReader, place: Mapping[str, Any], epochs: Sequence[LeaderEpoch]) -> Iterator[LogMark]:
-    """Yield brokers' lines about their own log (loaded, truncated, high watermark), and leaders' about laggards."""
+    """Yield lines of brokers about their own log (loaded, truncated, high watermark), and of leaders about laggards."""
     of_replicas, directories = _skip_future_logs(reader, place)
     rows = reader.rows(
         f"""SELECT broker_id, epoch_us(time) AS time, '{TRUNCATED}' AS kind, "offset" AS at, {LINE}
@@ -237,7 +242,7 @@ def mark_lines(reader: LakeReader, place: Mapping[str, Any], epochs: Sequence[Le
 
 
 def _skip_future_logs(reader: LakeReader, place: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-    """Return SQL that excludes lines about future logs (`pipelines.kafka.future_logs`), and its parameters."""
+    """Return (SQL condition that excludes lines about future logs, its parameters)."""
     if not reader.has("silver.future_logs"):  # a lake of an earlier version
         return "", {}
     columns = "cluster_id, broker_id, topic, partition, epoch_us(time) AS time"
@@ -266,7 +271,7 @@ def _skip_future_logs(reader: LakeReader, place: Mapping[str, Any]) -> tuple[str
 
 
 def mark_appends(acked: list[Acked]) -> Iterator[LogMark]:
-    """Yield the end of each tenure's last acknowledged batch."""
+    """Yield the end of the last acknowledged batch of each leader epoch."""
     newest: dict[tuple[int, int], Acked] = {}
     for batch in acked:
         key = batch.epoch, batch.row["broker_id"]
@@ -277,7 +282,7 @@ def mark_appends(acked: list[Acked]) -> Iterator[LogMark]:
 
 
 def mark_isr_members(epochs: tuple[LeaderTenure, ...], marks: list[LogMark], isr: Iterable[int]) -> Iterator[LogMark]:
-    """Yield the high watermark for members of the last in-sync set: it is the minimum of their log ends."""
+    """Yield the high watermark as a lower bound of the log end of each member of the last in-sync set."""
     last = epochs[-1:]
     watermarks = [
         mark
@@ -294,7 +299,7 @@ def mark_isr_members(epochs: tuple[LeaderTenure, ...], marks: list[LogMark], isr
 
 
 def mark_files(reader: LakeReader, place: Mapping[str, Any]) -> Iterator[LogMark]:
-    """Yield segments, epochs and high watermarks of data directories. The time of the copy is not logged."""
+    """Yield log ends, epochs and high watermarks in data directories. The time of their copy is unknown."""
     parameters = {name: value for name, value in place.items() if name != "before"}
     where = "cluster_id = $cluster AND topic = $topic AND partition = $partition AND broker_id IS NOT NULL"
     epochs: dict[int, list[tuple[int, int]]] = {}
@@ -321,7 +326,7 @@ ACKED_MAX = 100_000
 
 
 def read_acked_batches(reader: LakeReader, place: Mapping[str, Any], epochs: tuple[LeaderTenure, ...]) -> list[Acked]:
-    """Return acknowledged batches, newest first; one more than `ACKED_MAX` if there are more."""
+    """Return acknowledged batches, newest first, at most `ACKED_MAX` + 1. One more means that there are others."""
     rows = reader.rows(
         f"""WITH answered AS (
               SELECT broker_id, acks, true AS is_sure, p.base_offset AS base, handled_time, dequeued_time, time,
@@ -355,7 +360,7 @@ def read_acked_batches(reader: LakeReader, place: Mapping[str, Any], epochs: tup
 
 
 def extend_last_batches(acked: list[Acked], fetched: Iterable[LogMark]) -> Iterator[Acked]:
-    """Yield batches. The last one of an epoch ends at the next fetch of a follower that holds it."""
+    """Yield batches. The last one of each epoch ends at the next fetch of a follower that has it."""
     reached: dict[int, int] = {}
     for mark in fetched:
         if mark.kind == FETCHED and mark.offset is not None:

@@ -17,15 +17,15 @@ LINE_MAX = 240
 
 
 def format_json(answer: Answer) -> str:
-    """Return the answer for programs."""
+    """Return the answer as JSON."""
     return orjson.dumps(answer.model_dump(mode="json"), option=orjson.OPT_INDENT_2).decode()
 
 
 def format_text(answer: Answer, is_whole: bool = False) -> str:
-    """Return the answer for people. Tables are separate, for the console to align.
+    """Return the answer as text, without its tables, which the console aligns.
 
     Args:
-        is_whole: lines of logs are not cut.
+        is_whole: True to show log lines at full length.
     """
     return "\n".join(_format_lines(answer, is_whole))
 
@@ -54,7 +54,7 @@ def _format_step(step: Step, is_whole: bool) -> Iterator[str]:
 
 
 def format_cells(table: Table) -> tuple[list[str], list[list[object]]]:
-    """Return heads and rows of a table for the console. A pair ``x_a`` and ``x_b`` is one column: ``309 -> 129``."""
+    """Return (headings, rows) of a table. Columns ``x_a`` and ``x_b`` are merged: ``309 -> 129``."""
     names = [name for name in (table.rows[0] if table.rows else ()) if name not in _IN_JSON]
     shown = {name: [_format_cell(row[name]) for row in table.rows] for name in names}
     for name in names:
@@ -71,7 +71,7 @@ _IN_JSON = ("p999_a", "p999_b")
 
 
 def _pair_values(before: list[str], after: list[str]) -> list[str]:
-    """Return ``309 -> 129`` with aligned arrows."""
+    """Return texts like ``309 -> 129`` with aligned arrows."""
     left, right = (max(map(len, side)) for side in (before, after))
     return [f"{one:>{left}} -> {other:>{right}}".replace(" ", GLUE) for one, other in zip(before, after, strict=True)]
 

@@ -43,7 +43,7 @@ Epochs = tuple[tuple[int, int], ...]
 
 
 class LeaderTenure(NamedTuple):
-    """One epoch of a leader, on the leader's own clock."""
+    """One epoch of a leader, with times on the leader's clock."""
 
     incarnation: int  #: of the topic
     epoch: int
@@ -56,13 +56,13 @@ class LeaderTenure(NamedTuple):
     row: Row
 
     def holds(self, broker_id: int, time_us: int) -> bool:
-        """Return True if a broker's request of that time belongs to this tenure."""
+        """Return True if a request of this broker and time belongs to this leader epoch."""
         after = self.from_us is None or time_us >= self.from_us
         return broker_id == self.leader and after and (self.until_us is None or time_us < self.until_us)
 
 
 class LogMark(NamedTuple):
-    """One fact about a replica's log."""
+    """A log line, request or file that shows how far a replica's log extends."""
 
     epoch: int  #: leader epoch that the replica was in
     time_us: int
@@ -78,7 +78,7 @@ class LogMark(NamedTuple):
 
 @dataclass(frozen=True)
 class KnownReplicaLog:
-    """Known bounds of a replica's log."""
+    """What is known about the end of a replica's log."""
 
     replica_id: int
     #: epochs and their first offsets, up to `end_max`; epochs before the first one are unknown
@@ -95,11 +95,11 @@ class KnownReplicaLog:
         return known[-1] if known else None
 
     def find_certain(self, epoch: int, start: int, end: int) -> Interval:
-        """Return the offsets of an epoch in a range that the log certainly holds."""
+        """Return the offsets of an epoch, from `start` to `end`, that the log certainly contains."""
         return self._clip_interval(epoch, start, end, self.end_min if self.end_min is not None else 0)
 
     def find_possible(self, epoch: int, start: int, end: int) -> Interval:
-        """Return the offsets of an epoch in a range that the log may hold."""
+        """Return the offsets of an epoch, from `start` to `end`, that the log may contain."""
         return self._clip_interval(epoch, start, end, self.end_max)
 
     def _clip_interval(self, epoch: int, start: int, end: int, log_end: int | None) -> Interval:
@@ -109,7 +109,7 @@ class KnownReplicaLog:
         return start, max(start, min(bounds))
 
     def _find_span(self, epoch: int) -> tuple[int, int | None]:
-        """Return the first offset of an epoch in this log, and its end; None for the log end."""
+        """Return (first offset of an epoch in this log, its end). The end is None for the log end."""
         if not self.epochs or epoch < self.epochs[0][0]:
             return 0, self.epochs[0][1] if self.epochs else None
         for number, (known, first) in enumerate(self.epochs):
@@ -132,7 +132,11 @@ def build_row_history(rows: Sequence[Row], changes: Sequence[Row] = ()) -> Parti
 
 
 def tenures(rows: Sequence[Row], history: PartitionHistory) -> tuple[LeaderTenure, ...]:
-    """Return the epochs with a leader, of every incarnation of the topic, ascending. `rows` are the history's rows."""
+    """Return the epochs with a leader, of every incarnation of the topic, ascending.
+
+    Args:
+        rows: the rows from which `history` was built.
+    """
     by_place = {(row["file_id"], row["byte_offset"], row["line_no"], row["leader_epoch"]): row for row in rows}
     known: list[LeaderTenure] = []
     for epoch in reversed(history.epochs):
@@ -152,13 +156,13 @@ def tenures(rows: Sequence[Row], history: PartitionHistory) -> tuple[LeaderTenur
 
 
 def find_epoch(epochs: Iterable[LeaderEpoch], broker_id: int, time_us: int) -> int:
-    """Return the epoch that a broker had taken up, on its own clock; -1 if its log shows none."""
+    """Return the highest epoch that a broker had entered at a time of its clock. -1 if its log shows none."""
     heard = (epoch.leader_epoch for epoch in epochs if epoch.heard.get(broker_id, NEVER).time_us <= time_us)
     return max(heard, default=-1)
 
 
 def fold_marks(marks: Iterable[LogMark]) -> dict[int, KnownReplicaLog]:
-    """Return the log of each replica after all marks."""
+    """Return by replica what all marks show about its log."""
     logs: dict[int, KnownReplicaLog] = {}
     for mark in sorted(marks, key=lambda mark: (mark.kind == STORED, mark.epoch, mark.time_us)):
         known = logs.get(mark.replica_id, KnownReplicaLog(mark.replica_id))
@@ -229,7 +233,7 @@ def _apply_watermark(log: KnownReplicaLog, mark: LogMark, logs: Mapping[int, Kno
 
 
 def _apply_stored(log: KnownReplicaLog, mark: LogMark, logs: Mapping[int, KnownReplicaLog]) -> KnownReplicaLog:
-    """Apply files of a data directory. They were copied before a log's last line if they end sooner."""
+    """Apply the state of a data directory. If it ends earlier, it was copied before the log's last line."""
     if mark.offset is None or (log.end_min is not None and mark.offset < log.end_min):
         return log
     epochs = _cut_epochs(mark.epochs or log.epochs, mark.offset)

@@ -38,7 +38,7 @@ class RequestRows:
 
 
 def list_shown_rows(rows: RequestRows) -> list[Row]:
-    """Return the locations of the lines that the answer shows."""
+    """Return rows with the locations of the log lines that the answer shows."""
     shown = [step.row for step in _collect_points(rows) if step.row is not None]
     if rows.operation is not None and _is_append(rows.operation):
         bare = _make_story_rows(rows, StoryRows())
@@ -47,7 +47,7 @@ def list_shown_rows(rows: RequestRows) -> list[Row]:
 
 
 def answer(rows: RequestRows, lines: Lines) -> Answer:
-    """Return the story in words."""
+    """Return an answer with the history of one request."""
     phases, operation = rows.phases, rows.operation
     who = phases["client_id"] or "a client without id"
     title = (
@@ -116,7 +116,7 @@ def _describe_wait(operation: Row) -> Iterator[str]:
 
 
 def _collect_points(rows: RequestRows) -> Iterator[Point]:
-    """Yield further steps: those about other replicas for an append, else all steps."""
+    """Yield further steps: about other replicas for an append, else all steps."""
     operation = rows.operation
     if operation is not None and _is_append(operation):
         yield from _collect_other_replicas(rows, operation)
@@ -163,7 +163,7 @@ _SAME = f"{_KEY} AND connection IS NOT DISTINCT FROM $connection"
 
 
 def find_by_id(reader: LakeReader, request_id: str) -> list[dict[str, Any]]:
-    """Return keys of operations whose id has a prefix."""
+    """Return the keys of requests whose operation id starts with `request_id`."""
     return reader.rows(
         f"""SELECT cluster_id, broker_id, connection, correlation_id, epoch_us(line_time) AS line_time, api, client_id,
                    operation_id
@@ -182,7 +182,13 @@ def find_by_number(
     until_us: int | None,
     cluster_id: str | None,
 ) -> list[dict[str, Any]]:
-    """Return keys of requests with a correlation id to a broker; a connection matches by a part of its name."""
+    """Return the keys of requests to a broker with a correlation id.
+
+    Args:
+        connection: part of the connection's name. None for any.
+        since_us, until_us: time range, us. None for no bound.
+        cluster_id: the only cluster to search. None for all.
+    """
     return reader.rows(
         f"""SELECT cluster_id, broker_id, connection, correlation_id, epoch_us(line_time) AS line_time, api, client_id
             FROM gold_request_phases

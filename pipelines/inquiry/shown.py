@@ -157,11 +157,11 @@ SHOWS: Mapping[str, Callable[[Row, str], str]] = {
 
 
 def describe_row(table: str, row: Mapping[str, Any]) -> str:
-    """Return a row as a sentence with a full stop.
+    """Return a sentence about a row, with a full stop.
 
     Args:
         table: a table of `SHOWS`.
-        row: its row, with ``of_topic`` and ``of_partition``, the partition of the question.
+        row: its row, with ``of_topic`` and ``of_partition`` of the question.
     """
     who = "A broker" if row["broker_id"] is None else f"Broker {row['broker_id']}"
     return f"{SHOWS[table](row, who)}."

@@ -28,7 +28,7 @@ RANGES_MAX = 8
 
 
 class Acked(NamedTuple):
-    """Records of one acknowledged batch."""
+    """Offsets of one acknowledged batch."""
 
     epoch: int
     start: int
@@ -62,7 +62,7 @@ class PartitionFacts:
 
 
 class Loss(NamedTuple):
-    """Acknowledged records that an election loses: certainly, or possibly."""
+    """Acknowledged offsets that an election would lose: certainly, or possibly."""
 
     surely: tuple[Interval, ...]
     perhaps: tuple[Interval, ...]
@@ -70,18 +70,18 @@ class Loss(NamedTuple):
 
     @property
     def surely_count(self) -> int:
-        """Return the offsets that are certainly lost."""
+        """Return the number of offsets that are certainly lost."""
         return sum(end - start for start, end in self.surely)
 
     @property
     def perhaps_count(self) -> int:
-        """Return the offsets that may be lost as well."""
+        """Return the number of offsets that may also be lost."""
         return sum(end - start for start, end in self.perhaps)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A replica, and the loss by its election."""
+    """A replica, and what its election would lose."""
 
     log: KnownReplicaLog
     of_all: Loss
@@ -90,7 +90,7 @@ class Candidate:
 
     @property
     def is_known_safe(self) -> bool:
-        """Return True if its log is known, and its election loses no record that the logs show."""
+        """Return True if the replica's log end is known, and its election loses no record that the logs show."""
         return self.log.end_max is not None and self.loses_nothing
 
     @property
@@ -103,7 +103,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Survivors:
-    """All replicas of a partition."""
+    """All replicas of a partition, and what each election would lose."""
 
     facts: PartitionFacts
     acked: tuple[Acked, ...]  #: acknowledged batches, also those that only a high watermark proves
@@ -112,7 +112,7 @@ class Survivors:
 
 
 def find_survivors(facts: PartitionFacts) -> Survivors:
-    """Return the loss by each election."""
+    """Compute for each replica what its election would lose."""
     logs = fold_marks(facts.marks)
     acked = mark_committed(facts)
     last = logs.get(facts.tenures[-1].leader) if facts.tenures else None
@@ -124,7 +124,7 @@ def find_survivors(facts: PartitionFacts) -> Survivors:
 
 
 def mark_committed(facts: PartitionFacts) -> list[Acked]:
-    """Return batches. Without logged answers, one below its leader's high watermark counts as acknowledged."""
+    """Return acknowledged batches. Without logged answers, a batch below its leader's high watermark counts as one."""
     passed: dict[int, int] = {}
     for mark in facts.marks:
         if mark.kind == WATERMARK and mark.offset is not None:
@@ -133,7 +133,7 @@ def mark_committed(facts: PartitionFacts) -> list[Acked]:
 
 
 def _split_lost(acked: Iterable[Acked], last: KnownReplicaLog | None) -> tuple[list[Acked], Loss]:
-    """Return the acknowledged records that the last leader's log may hold, and the lost ones."""
+    """Return (acknowledged batches that the last leader's log may have, loss of the others)."""
     standing: list[Acked] = []
     gone: list[Interval] = []
     for batch in acked:
@@ -159,7 +159,7 @@ def _make_candidate(log: KnownReplicaLog, standing: Sequence[Acked], facts: Part
 
 
 def loss(log: KnownReplicaLog, batches: Iterable[Acked]) -> Loss:
-    """Return the records of acknowledged batches that a log certainly or possibly lacks."""
+    """Return the offsets of acknowledged batches that a log certainly or possibly lacks."""
     surely: list[Interval] = []
     perhaps: list[Interval] = []
     beyond: int | None = None
@@ -193,12 +193,12 @@ def merge_intervals(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
 
 
 def list_shown_rows(result: Survivors) -> list[Row]:
-    """Return the locations of the lines that the answer shows."""
+    """Return rows with the locations of the log lines that the answer shows."""
     return [step.row for step in _collect_points(result) if step.row is not None and step.row["file_id"] is not None]
 
 
 def answer(result: Survivors, lines: Lines) -> Answer:
-    """Return the answer in words."""
+    """Return an answer: the state of each replica, and what its election would lose."""
     facts = result.facts
     place = name_partition(facts.topic, facts.partition)
     when = "at the end of the logs" if facts.before_us is None else f"just before {iso_utc(facts.before_us)}"
@@ -246,7 +246,7 @@ def _write_sentences(result: Survivors) -> Iterable[str]:
 
 
 def _summarize(result: Survivors) -> str:
-    """Return a sentence about the replicas that can be elected without a loss."""
+    """Return a sentence about which replicas can be elected without a loss."""
     safe = [str(candidate.log.replica_id) for candidate in result.candidates if candidate.loses_nothing]
     if len(safe) == len(result.candidates) and safe:
         return "Any replica can be elected: no known loss."
@@ -261,7 +261,7 @@ def _summarize(result: Survivors) -> str:
 
 
 def summarize(results: Sequence[Survivors]) -> str:
-    """Return the number of partitions with a safe replica, and the names of the others."""
+    """Return sentences: number of partitions with a safe replica, and names of the others."""
     safe = [result for result in results if any(candidate.is_known_safe for candidate in result.candidates)]
     others = [name_partition(result.facts.topic, result.facts.partition) for result in results if result not in safe]
     partitions = number(len(results), "partition")

@@ -22,7 +22,7 @@ from highwater.pipelines.report.figures import PRODUCE
 
 @dataclass(frozen=True)
 class Variants:
-    """Figures of operations: how many ``operations``, and the quantiles of their durations, milliseconds."""
+    """Latency of produces under other conditions: ``operations`` is their number, quantiles are in ms."""
 
     asked: str  #: title, with the time in words
     actual: Row  #: as it was
@@ -52,7 +52,7 @@ def answer(variants: Variants) -> Answer:
 
 
 def _list_rows(variants: Variants) -> Iterable[tuple[str, Row, int, int]]:
-    """Yield each variant with its figures, and the number of produces that it would have refused or spared."""
+    """Yield (description, figures, number of produces refused, number no longer refused) of each variant."""
     yield "as it was", variants.actual, 0, 0
     for words, by_broker in (
         ("if broker {} is skipped", variants.without),
@@ -95,7 +95,7 @@ _WITHOUT = "CASE WHEN closing_replica = {broker} THEN coalesce(total_without_ms,
 
 
 def variants(reader: LakeReader, cluster_id: str | None, since_us: int | None, until_us: int | None) -> Variants:
-    """Return all variants of the produces that arrived between two times.
+    """Compute all variants for the produces that arrived between two times.
 
     Raises:
         InputError: the produces are of several clusters.

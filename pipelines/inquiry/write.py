@@ -48,7 +48,7 @@ Place = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class WriteRows:
-    """A search for writes, and its results."""
+    """The writes that match a question."""
 
     asked: str  #: the question in words
     writes: Rows  #: partitions of produce requests, with their line: one row each, in the order of time
@@ -61,7 +61,7 @@ class WriteRows:
 
 @dataclass(frozen=True)
 class Fate:
-    """A written batch: replicas that hold all of it, replicas that lack a part, and undecided replicas."""
+    """A written batch: replicas that have all of it, that lack a part, and that are undecided."""
 
     batch: Acked
     held: tuple[int, ...]
@@ -70,7 +70,7 @@ class Fate:
 
 
 def answer(rows: WriteRows, lines: Lines) -> Answer:
-    """Return the answer in words."""
+    """Return an answer about each write: its offsets, and which replicas still have it."""
     if not rows.writes:
         return Answer(title=rows.asked, is_shown=False, sentences=tuple(_explain_nothing(rows)))
     logs = {place: fold_marks(facts.marks) for place, facts in rows.facts.items()}
@@ -110,7 +110,7 @@ def _find_fate(
     logs: Mapping[Place, Mapping[int, KnownReplicaLog]],
     acked: Mapping[Place, Sequence[Acked]],
 ) -> Fate | None:
-    """Return the outcome of a write; None if it failed or no answer is logged."""
+    """Return which replicas have a write. None if it failed or no answer is logged."""
     facts = rows.facts.get(_locate(row))
     if facts is None:
         return None

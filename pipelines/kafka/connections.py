@@ -19,7 +19,7 @@ def parse_remote_host(connection: str | None) -> str:
 
 
 def parse_remote_hosts(connections: pa.Array) -> pa.Array:
-    """Return the client's host of each connection."""
+    """Return an array of the client hosts in an array of connection names."""
     hosts: dict[str | None, str] = {}
     names = connections.to_pylist()
     return pa.array([hosts.setdefault(name, parse_remote_host(name)) for name in names], pa.string())

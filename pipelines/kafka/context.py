@@ -144,15 +144,15 @@ class Contexts:
     coarse: Spans = field(default_factory=dict)  #: spans in which the times of a broker's lines are whole seconds
 
     def find_version(self, broker: tuple[str, int], time_us: int) -> str | None:
-        """Return the version that a broker ran; None before the first start in its log, which may be an upgrade."""
+        """Return the version that a broker ran at a time. None before the first logged start."""
         begun = self.starts.get(broker)
         return find_value(begun, time_us) if begun else self.versions.get(broker)
 
     def of(self, cluster_id: str, broker_id: int, topic: str, version: str | None = None) -> Context:
-        """Return the context of a topic's partitions on a broker.
+        """Return version and settings for a topic's partitions on a broker.
 
         Args:
-            version: version of the broker; None for its last one.
+            version: version of the broker. None for its last one.
         """
         rules = rules_for(version or self.likely_versions.get((cluster_id, broker_id)))
         lag = self.list_lag_times(cluster_id, broker_id)
@@ -166,7 +166,7 @@ class Contexts:
         )
 
     def _find_append_linger(self, cluster_id: str, broker_id: int, rules: Rules, topic: str) -> int | None:
-        """Return how long a coordinator of a broker gathers records, ms. None if handlers of requests append them."""
+        """Return how long a broker's coordinator gathers records before appending them, ms. None if it does not."""
         if topic == SHARE_TOPIC:
             share_linger = self.setting(cluster_id, broker_id, SHARE_LINGER)
             return int(share_linger) if share_linger is not None else rules.append_linger_ms
@@ -180,17 +180,18 @@ class Contexts:
 
     @cached_property
     def likely_versions(self) -> dict[tuple[str, int], str]:
-        """Return the Kafka version to predict with, by (cluster, broker). The protocol shows an unlogged version.
+        """Return the Kafka version to predict with, by (cluster, broker).
 
-        Up to 0.10 only loggers of ``kafka`` go to server.log, which do not log the version.
-        inter.broker.protocol.version equals the release except during an upgrade.
+        Up to 0.10 server.log has only loggers of ``kafka``, which do not log the version. Then
+        inter.broker.protocol.version is used, which equals the release except during an upgrade.
         """
         spoken = {broker: history[0][1] for broker, history in self.settings(PROTOCOL_VERSION).items() if history}
         return spoken | dict(self.versions)
 
     @cached_property
     def eras(self) -> dict[tuple[str, int], History]:
-        """Return the versions of each broker to predict with, each with its first instant. The first era begins at 0.
+        """Return by (cluster, broker) the versions to predict with, as (start time in us, version). The first starts at
+        0.
 
         A broker changes its version only at a start, when it leads no partition and no request waits.
         """
@@ -201,7 +202,7 @@ class Contexts:
         return eras
 
     def spans(self, holds: Callable[[Rules], bool]) -> Spans:
-        """Return the spans in which each broker ran versions with a rule. Brokers without such a span are left out.
+        """Return by (cluster, broker) the (start, end) times in which its version satisfies a condition.
 
         Args:
             holds: returns True for the rules of such a version.
@@ -214,13 +215,12 @@ class Contexts:
         return spans
 
     def history(self, cluster_id: str, broker_id: int, topic: str, key: str) -> History:
-        """Return the history of a topic's setting at a broker: the override if there is one, else the broker's value.
+        """Return the (start time, value) history of a topic's setting at a broker. Empty if no line shows a value.
+
+        The topic's override is used if there is one, else the broker's value.
 
         Args:
             key: name of the setting at topics.
-
-        Returns:
-            Each value with its first instant. Empty if no line shows a value.
         """
         broker = self.broker_configs.get((cluster_id, broker_id, TOPIC_KEYS.get(key, key)), ())
         topic_own = self.topic_configs.get((cluster_id, broker_id, topic, key), ())
@@ -234,7 +234,7 @@ class Contexts:
         return tuple(values)
 
     def min_isr(self, cluster_id: str, topic: str, broker_id: int, time_us: int, replicas: int | None) -> int | None:
-        """Return min.insync.replicas at a broker, capped at the number of replicas if its version does so.
+        """Return min.insync.replicas at a broker, limited to the number of replicas if its version does so.
 
         None if unknown: a topic may have an override from before the logs begin.
         """
@@ -251,7 +251,8 @@ class Contexts:
         return min(int(value), replicas) if caps and replicas else int(value)
 
     def _find_lister(self, cluster_id: str, broker_id: int, topic: str, time_us: int) -> int | None:
-        """Return a broker whose lines show all overrides of a topic, the broker itself first. None if unknown.
+        """Return a broker whose lines list all overrides of a topic by `time_us`, preferably `broker_id`. None if
+        unknown.
 
         Overrides are the same at all brokers.
         """
@@ -269,7 +270,7 @@ class Contexts:
         return {cluster_id: sorted(ids) for cluster_id, ids in brokers.items()}
 
     def list_lag_times(self, cluster_id: str, broker_id: int) -> tuple[tuple[int, int], ...]:
-        """Return the history of replica.lag.time.max.ms of a broker, in microseconds. It changes only at restarts."""
+        """Return (start time, value) of replica.lag.time.max.ms of a broker, all in us. It changes only at restarts."""
         values = self.broker_configs.get((cluster_id, broker_id, LAG_TIME_MAX), ())
         return tuple((since_us, value * 1000) for since_us, value in _parse_integers(values))
 
@@ -279,7 +280,7 @@ class Contexts:
         return values[-1][1] if values else None
 
     def list_first_counts(self, key: str) -> dict[str, int]:
-        """Return the first number that brokers logged for one of `KEYS`, by cluster. The largest if brokers differ."""
+        """Return by cluster the first number that brokers logged for a setting. The largest if brokers differ."""
         counts: dict[str, int] = {}
         for (cluster_id, _), history in self.settings(key).items():
             for _, count in _parse_integers(history)[:1]:
@@ -287,7 +288,7 @@ class Contexts:
         return counts
 
     def settings(self, key: str) -> dict[tuple[str, int], History]:
-        """Return histories of one of `KEYS`, by (cluster, broker)."""
+        """Return by (cluster, broker) the (start time, value) history of a setting."""
         return {
             (cluster, broker): history
             for (cluster, broker, name), history in self.broker_configs.items()
@@ -296,7 +297,7 @@ class Contexts:
 
 
 def find_value(history: History | Overrides, time_us: int) -> str | None:
-    """Return the value at an instant. None before the first one, and while an override is not set."""
+    """Return the value at a time. None before the first one, and while an override is not set."""
     at = bisect_right(history, time_us, key=lambda entry: entry[0])
     return history[at - 1][1] if at else None
 
@@ -306,11 +307,11 @@ def build_contexts(
     lines: Mapping[tuple[str, int], Iterable[ConfigLine]],
     settle_us: int,
 ) -> Contexts:
-    """Return the contexts of all brokers, from their logs.
+    """Return versions and settings of all brokers, from their logs.
 
     Args:
-        starts: versions logged at starts, by (cluster, broker), in time order.
-        lines: by (cluster, broker), in the order of the log; duplicates are allowed.
+        starts: (start time, version) logged at starts, by (cluster, broker), in time order.
+        lines: by (cluster, broker), in log order. Duplicates are allowed.
         settle_us: see `Context`.
     """
     broker_configs: dict[tuple[str, int, str], History] = {}
@@ -335,9 +336,10 @@ def build_contexts(
 
 
 def _find_release(line: ConfigLine) -> str | None:
-    """Return the release, without its last number, of a broker older than 0.11 that dumps its configuration.
+    """Return the release, without its last number, of a broker before 0.11, from its printed configuration.
 
-    Up to 0.10.2 only loggers of ``kafka`` go to server.log by default, and another logger logs the version.
+    Up to 0.10.2 only loggers of ``kafka`` go to server.log by default, and another logger logs the version. None if
+    newer.
     """
     keys = line.values.keys()
     if line.scope != BROKER or LAST_KEY not in keys or TRANSACTIONS_PARTITIONS in keys:
@@ -347,12 +349,12 @@ def _find_release(line: ConfigLine) -> str | None:
 
 
 class _Book:
-    """Fold of the lines of one broker.
+    """Collects settings from the lines of one broker.
 
     Attributes:
-        broker: histories by key.
+        broker: (start time, value) histories by key.
         topics: histories of overrides by (topic, key).
-        listed_us: first instant at which all overrides of a topic are known, by topic; None for every topic.
+        listed_us: by topic, when all its overrides are first known. Key None for all topics.
     """
 
     def __init__(self, broker_id: str) -> None:
@@ -420,7 +422,7 @@ class _Book:
         return values[-1][1] if values else None
 
     def drop_unlisted(self, time_us: int) -> None:
-        """End the overrides that no line listed in time after a start: they were removed before the start."""
+        """End the overrides that no line listed soon after a start: they were removed before the start."""
         for topic, until_us in list(self._unlisted.items()):
             if until_us <= time_us:
                 self._replace_overrides(until_us, topic, {})

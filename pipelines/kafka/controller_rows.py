@@ -160,7 +160,7 @@ AnyRow = PartitionRow | EventRow | RegistrationRow
 
 
 def sort_rows(rows: Iterable[StateRow]) -> list[StateRow]:
-    """Return rows in order of time; lines of one millisecond in the order of their file."""
+    """Return rows in time order. Lines with equal times keep the order of their file."""
     return sorted(rows, key=lambda row: (row.time_us, row.broker_id, row.ref))
 
 
@@ -186,13 +186,13 @@ def list_added_brokers(row: EventRow) -> tuple[int, ...]:
 
 
 def broker_epoch(row: EventRow) -> int | None:
-    """Return the broker epoch that a line of KRaft's `ClusterControlManager` or `ReplicationControlManager` names."""
+    """Return the broker epoch in a line of KRaft's `ClusterControlManager` or `ReplicationControlManager`, or None."""
     match = _BROKER_EPOCH.search(row.detail or "")
     return int(match[1]) if match else None
 
 
 def list_subjects(row: EventRow) -> tuple[int, ...]:
-    """Return the brokers that an event concerns."""
+    """Return the ids of the brokers that an event is about."""
     if row.event == "brokers_changed":
         return list_deleted_brokers(row)
     return row.brokers or (() if row.subject_broker_id is None else (row.subject_broker_id,))

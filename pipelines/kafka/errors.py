@@ -20,5 +20,5 @@ _NAMES: Final[list[str]] = read_toml(__package__, "errors.toml")["names"].split(
 
 
 def name_error(code: int) -> str:
-    """Return the error's name; ERROR_<code> for one that is newer than this list."""
+    """Return the name of an error code. ERROR_<code> if the code is newer than this list."""
     return _NAMES[code + 1] if -1 <= code < len(_NAMES) - 1 else f"ERROR_{code}"

@@ -44,7 +44,7 @@ class FutureLogLine(NamedTuple):
 
 
 class FutureLog(NamedTuple):
-    """Span in which a replica had a future log."""
+    """The time in which a replica had a future log."""
 
     log_dir: str | None  #: its directory; None where no line shows it
     since_us: int  #: from the beginning if 0
@@ -56,10 +56,10 @@ FutureLogs = Mapping[Replica, tuple[FutureLog, ...]]
 
 
 def find_future_logs(events: Iterable[FutureLogLine]) -> dict[Replica, tuple[FutureLog, ...]]:
-    """Return the future logs by replica. A future log survives a restart: the broker continues to copy.
+    """Return the future logs by replica. They survive a restart: the broker continues to copy.
 
-    If the line of its creation is missing, a future log begins with the first copying line, or at the end of the one
-    before. The directory of a promotion held no replica of the partition before.
+    If its creation is not logged, a future log begins with the first copying line, or at the end of the previous one.
+    The directory of a promotion held no replica of the partition before.
     """
     by_replica: dict[Replica, list[FutureLogLine]] = defaultdict(list)
     for event in events:
@@ -101,10 +101,10 @@ def _find_spans(events: Iterable[FutureLogLine]) -> Iterable[FutureLog]:
 
 
 def drop_future_logs(rows: pa.RecordBatch, future_logs: FutureLogs) -> pa.RecordBatch:
-    """Return rows without those about future logs. Rows have `COLUMNS`, and ``source`` if the table has it.
+    """Drop rows about future logs. Rows have `COLUMNS`, and ``source`` if the table has it.
 
-    A row with an ambiguous directory is left out: it proves nothing. A row without a directory is about the replica,
-    except for the line of a log that was made ready (``Partition.createLog``).
+    A row whose directory is ambiguous is dropped: it proves nothing. A row without a directory is about the normal log,
+    except for the line that a log was created (``Partition.createLog``).
     """
     if not future_logs or not len(rows):
         return rows

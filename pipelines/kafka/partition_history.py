@@ -38,7 +38,7 @@ _HEARD: Final = frozenset(("request", "leader_start", "follower_start", "leader_
 
 
 class Moment(NamedTuple):
-    """An instant, the broker whose clock it is on, and its line."""
+    """A time with the broker whose clock it is on, and its log line."""
 
     time_us: int
     broker_id: int
@@ -50,13 +50,13 @@ NEVER: Final = Moment(NEVER_US, -1, NOWHERE)
 
 
 def make_moment(row: EventRow | StateRow | LeadershipRow) -> Moment:
-    """Return the instant of a row."""
+    """Return the time of a row, with its broker and line."""
     return Moment(row.time_us, row.broker_id, row.ref)
 
 
 @dataclass
 class LeaderEpoch:
-    """One leader epoch."""
+    """One leader epoch of a partition."""
 
     incarnation: int  #: of the topic, counted from 0 as the logs show them
     leader_epoch: int
@@ -87,14 +87,14 @@ class LeaderEpoch:
     last_known_before: tuple[int, ...] | None = None
 
     def begun_us(self) -> int:
-        """Return the first instant at which any line shows the epoch. 0 if unknown."""
+        """Return the first time at which any line shows the epoch, us. 0 if unknown."""
         moments = [moment.time_us for moment in (self.elected, self.shown, self.taken_up) if moment is not None]
         return min(moments, default=0)
 
 
 @dataclass
 class PartitionEpoch:
-    """One partition epoch. It begins with its record, or with the first line of any broker that shows it."""
+    """One partition epoch. It begins with its metadata record, or with the first broker line that shows it."""
 
     incarnation: int
     partition_epoch: int
@@ -114,7 +114,7 @@ class PartitionEpoch:
     by_machine: bool = False  #: a ZooKeeper controller's state machine shows it
 
     def take(self, row: PartitionRow) -> None:
-        """Merge another line of the same state. A record has the best time, then the first line."""
+        """Merge another line of the same state. The time is the record's, else the earliest line's."""
         recorded = isinstance(row, RecordRow)
         if (not recorded, row.time_us, row.broker_id) < (not self.recorded, self.time_us, self.clock):
             self.time_us, self.clock, self.ref, self.recorded = row.time_us, row.broker_id, row.ref, recorded
@@ -153,7 +153,7 @@ def _pick_earlier(moment: Moment | None, other: Moment) -> Moment:
 
 
 class _Builder:
-    """Builder of leader epochs from rows in order of time."""
+    """Builds leader epochs from rows in time order."""
 
     def __init__(self, lives: TopicLives) -> None:
         self.lives = lives
@@ -173,9 +173,7 @@ class _Builder:
             leadership.last_isr, leadership.last_partition_epoch = isr, partition_epoch
 
     def note_reassignment(self, leadership: LeaderEpoch, row: LeadershipRow | RecordRow) -> None:
-        """Record whether a reassignment is in progress at the start and the end of an epoch. Rows come in their
-        order.
-        """
+        """Record if a reassignment is in progress at the start and end of an epoch. Rows are in time order."""
         moving = bool(row.adding_replicas or row.removing_replicas)
         if leadership.replicas is None:
             leadership.reassigning_first = moving
@@ -212,7 +210,7 @@ class _Builder:
         self.isr(leadership, row.isr, row.partition_epoch)
 
     def _find_decided(self, row: StateRow) -> LeaderEpoch | None:
-        """Return the nearest leadership of the same controller, for lines up to 1.0, which name no epoch."""
+        """Return the leader epoch of the same controller that is nearest in time, for lines without one (up to 1.0)."""
         near = [
             leadership
             for leadership in self.by_epoch.values()
@@ -225,9 +223,7 @@ class _Builder:
         return min(near, key=lambda leadership: abs(leadership.begun_us() - row.time_us), default=None)
 
     def _is_sent(self, leadership: LeaderEpoch, row: LeadershipRow) -> bool:
-        """Return True for the controller's line after the election. Only ZooKeeper controllers log a controller
-        epoch.
-        """
+        """Return True if the line is the controller's send after the election. Only ZooKeeper's have an epoch."""
         if leadership.sent is not None or leadership.elected is None or row.controller_epoch is None:
             return False
         return row.ref != leadership.elected.ref and row.broker_id == leadership.elected.broker_id
@@ -260,7 +256,7 @@ class _Builder:
             leadership.start_offset = min(starts, default=None)
 
     def changed(self, row: LeadershipRow) -> None:
-        """Add a leader's own line about the ISR, which names no leader epoch under ZooKeeper."""
+        """Add a leader's ISR line, which names no leader epoch under ZooKeeper."""
         incarnation = self.lives.at(row.time_us, row.topic_id)
         of_life = [leadership for leadership in self.by_epoch.values() if leadership.incarnation == incarnation]
         mine = [leadership for leadership in of_life if leadership.leader == row.broker_id]
@@ -301,11 +297,11 @@ def build_history(
     Args:
         states: `silver.partition_states`.
         rows: `silver.leader_and_isr`, all roles.
-        records: metadata records, of one node's copy.
+        records: metadata records of one node's copy.
         changes: `silver.isr_changes`: under ZooKeeper leaders change ISRs without the controller.
         kraft: True for KRaft controllers.
-        unseen: proposals that were committed without a line, with their partition epochs; they are states only.
-        deleted_us: instants of lines that show the topic deleted.
+        unseen: proposals that were committed without a line, with partition epochs. They add no leader epoch.
+        deleted_us: times of lines that show the topic deleted.
     """
     created_us = (row.time_us for row in states if row.from_state == NON_EXISTENT and row.succeeded)
     committed = [row for row in changes if row.role == COMMITTED]
@@ -344,9 +340,7 @@ def _collect_states(rows: Iterable[PartitionRow], lives: TopicLives, kraft: bool
 
 
 def _is_state(row: PartitionRow, kraft: bool) -> bool:
-    """Return True if a row shows a state, not a plan. Plans: selectors' lines up to 1.0, uncommitted changes of
-    KRaft.
-    """
+    """Return True if a row shows a state, not a plan. Plans: selector lines up to 1.0, uncommitted KRaft changes."""
     if isinstance(row, StateRow):
         return row.succeeded
     planned = isinstance(row, LeadershipRow) and row.role == "controller" and (kraft or row.controller_epoch is None)
@@ -354,7 +348,7 @@ def _is_state(row: PartitionRow, kraft: bool) -> bool:
 
 
 def find_leader_start(chain: Sequence[LeaderEpoch], at: int) -> int:
-    """Return the first instant of the leader of ``chain[at]``, over consecutive epochs without an offline partition."""
+    """Return since when the leader of ``chain[at]`` led, over consecutive epochs without an offline partition, us."""
     last = chain[at]
     for leadership in reversed(chain[:at]):
         if last.from_state == OFFLINE or leadership.leader != last.leader or leadership.incarnation != last.incarnation:

@@ -28,10 +28,10 @@ StartUps = Mapping[tuple[str, int], Sequence[tuple[int, int]]]
 
 
 def start_ups(lives: Iterable[tuple[str, int | None, int, str]]) -> dict[tuple[str, int], list[tuple[int, int]]]:
-    """Return the spans of all starts by node. A start without an end lasts until the next one.
+    """Return the (start, end) times of all node starts, by (cluster, node). A start without an end ends at the next.
 
     Args:
-        lives: cluster, node, instant in microseconds, event of `silver.broker_lifecycle`.
+        lives: (cluster, node, time in us, event of `silver.broker_lifecycle`).
     """
     starts: dict[tuple[str, int], list[tuple[int, str]]] = defaultdict(list)
     for cluster_id, node_id, time_us, event in lives:
@@ -51,7 +51,7 @@ def start_ups(lives: Iterable[tuple[str, int | None, int, str]]) -> dict[tuple[s
 
 
 def is_past(starts: StartUps, cluster_id: str, node_id: int | None, time_us: int, detail: str | None) -> bool:
-    """Return True if a line shows a record that a node replays at its start."""
+    """Return True if a line shows an old record that a node replays at its start."""
     if node_id is None or not (detail or "").startswith(_REPLAYED):
         return False
     spans = starts.get((cluster_id, node_id), ())
@@ -60,10 +60,10 @@ def is_past(starts: StartUps, cluster_id: str, node_id: int | None, time_us: int
 
 
 def drop_past(rows: Iterable[Mapping[str, Any]], lifecycle: Iterable[Mapping[str, Any]]) -> list[Any]:
-    """Return rows of `silver.controller_events` without those that nodes replay at their starts.
+    """Drop rows of `silver.controller_events` about old records that nodes replay at their starts.
 
     Args:
-        lifecycle: rows of `silver.broker_lifecycle`; instants in ``time``, microseconds.
+        lifecycle: rows of `silver.broker_lifecycle`, ``time`` in us.
     """
     starts = start_ups((row["cluster_id"], row["broker_id"], row["time"], row["event"]) for row in lifecycle)
     return [row for row in rows if not is_past(starts, row["cluster_id"], row["broker_id"], row["time"], row["detail"])]

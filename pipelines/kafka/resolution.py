@@ -12,9 +12,7 @@ _WHOLE_MIN: Final = 5
 
 
 class ResolutionWatch:
-    """Finds the resolution of a file's times, which come in their order. Each is cut to the precision of the
-    pattern.
-    """
+    """Finds the resolution of a file's times. Times are truncated to the precision of the log's pattern."""
 
     def __init__(self) -> None:
         self._unit_us = 0

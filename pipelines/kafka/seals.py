@@ -32,7 +32,7 @@ UNCHANGED: Final = "unchanged"
 
 
 class Seal(NamedTuple):
-    """The instant up to which the replay of a broker's log is final. Microseconds, exclusive."""
+    """A checkpoint: the time up to which the replay of a broker's log is final. In us, exclusive."""
 
     sealed_us: int  #: events of partitions before it are folded into the states
     sessions_us: int  #: the same for fetches; earlier, as what wakes them may still be open
@@ -44,7 +44,7 @@ class Seal(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredRun:
-    """State of a run for the next one, as in ``state.runs``."""
+    """State that a run saved for the next one, as in ``state.runs``."""
 
     number: int  #: 1 for the first run of a lake
     run_id: str  #: the audit; empty: an upgrade that rebuilt tables
@@ -58,12 +58,12 @@ class StoredRun:
     file_ids: frozenset[str] = frozenset()  #: log files that were new
 
     def find_final(self, cluster_id: str) -> int | None:
-        """Return the latest instant up to which the replay of a cluster's logs was final. None without a seal."""
+        """Return the latest time up to which the replay of a cluster's logs was final. None without a checkpoint."""
         return max((seal.sealed_us for broker, seal in self.seals.items() if broker[0] == cluster_id), default=None)
 
 
 def list_valid_runs(runs: Iterable[StoredRun], cluster_id: str) -> Iterator[StoredRun]:
-    """Yield the runs of a cluster whose results are still valid: no later run returned to before their seals.
+    """Yield the runs whose results for a cluster are valid: no later run resumed from an earlier checkpoint.
 
     Args:
         runs: newest first.
@@ -78,16 +78,15 @@ def list_valid_runs(runs: Iterable[StoredRun], cluster_id: str) -> Iterator[Stor
 
 
 def select_kept_runs(runs: Sequence[StoredRun], pinned: Mapping[str, int], last: int, hours: int) -> set[int]:
-    """Return the runs whose folds are kept for late files: the last ones, and the first final one of each hour and day.
+    """Return the numbers of runs whose saved states are kept for late files.
+
+    These are the last ones, and the first final one of each hour and day.
 
     Args:
         runs: newest first.
-        pinned: number of the run that the replay begins with, by cluster with dropped days. Older runs are not needed.
+        pinned: by cluster with dropped days, the number of the run that replays start from. Older runs are not needed.
         last: number of last runs to keep.
         hours: age up to which the first run of each hour is kept.
-
-    Returns:
-        Numbers, as in `StoredRun.folds_run`.
     """
     keep = {run.folds_run for run in runs[:last]}
     for cluster_id in {cluster_id for run in runs for cluster_id, _ in run.seals}:
@@ -102,7 +101,7 @@ def select_kept_runs(runs: Sequence[StoredRun], pinned: Mapping[str, int], last:
 
 
 class Start(NamedTuple):
-    """Start of the replay of a broker's log."""
+    """Where the replay of a broker's log starts."""
 
     seal: Seal | None  #: the seal that it continues from; None: the beginning
     folds_run: int | None  #: the run that left the folds of that seal
@@ -111,7 +110,7 @@ class Start(NamedTuple):
     is_first: bool = False  #: gold is rebuilt: the replay starts at the beginning or after dropped days
 
     def in_words(self) -> str:
-        """Return the start in words, for the console."""
+        """Return a phrase for the console: where the replay starts and why."""
         if self.seal is None:
             return f"from the beginning ({self.reason})"
         since = datetime.fromtimestamp(self.seal.sealed_us // SECOND_US, UTC)
@@ -129,18 +128,17 @@ def starts(
     pinned: Mapping[Broker, tuple[Seal, int]] | None = None,
     there: Container[int] | None = None,
 ) -> dict[Broker, Start]:
-    """Return the start of each broker's replay.
+    """Return by broker where its replay starts.
 
     Args:
-        brokers: all brokers.
         runs: earlier runs, newest first.
         components: component versions of this run.
-        folds_shape: hash of the folds that this version can thaw.
-        earliest_us: first instant in the new files, by broker with new files.
-        premises: returns the hash of a broker's versions and settings before an instant, as known now.
+        folds_shape: hash of the state layout that this version can load.
+        earliest_us: first time in the new files, by broker with new files.
+        premises: returns the hash of a broker's versions and settings before a time, as known now.
         lag_us: see `compute_seal_us`.
-        pinned: seals at the end of dropped days, and the run of each. No replay starts before them.
-        there: runs whose folds exist; None for all.
+        pinned: by broker, checkpoint at the end of dropped days and its run. No replay starts before it.
+        there: runs whose saved states exist. None for all.
     """
     by_broker: dict[Broker, Start] = {}
     for broker in brokers:
@@ -155,7 +153,11 @@ def starts(
 
 
 def limit_start(start: Start, pinned: tuple[Seal, int] | None) -> Start:
-    """Return a start, or the end of the dropped days if that is later."""
+    """Return the start, or the end of the dropped days if that is later.
+
+    Args:
+        pinned: checkpoint at the end of the dropped days, and its run. None if no days were dropped.
+    """
     if pinned is None or (start.seal is not None and start.seal.sealed_us >= pinned[0].sealed_us):
         return start
     return start._replace(seal=pinned[0], folds_run=pinned[1], is_first=True)
@@ -195,6 +197,9 @@ def _start(
 
 
 def compute_seal_us(last_line_us: int, lag_us: int, since_us: int | None) -> int:
-    """Return the instant up to which a log is sealed, in whole seconds. Never before the seal that it has."""
+    """Return the time up to which a log is final: `lag_us` before its last line, in whole seconds.
+
+    It is never before `since_us`, the previous checkpoint.
+    """
     sealed = (last_line_us - lag_us) // SECOND_US * SECOND_US
     return max(sealed, since_us) if since_us is not None else sealed

@@ -49,12 +49,12 @@ _DAY_BYTES_MAX = 128
 
 
 def is_possible(time_us: int) -> bool:
-    """Return True if Kafka can have logged at an instant."""
+    """Return True if a time is plausible for a Kafka log, between `FIRST_US` and `END_US`."""
     return FIRST_US <= time_us < END_US
 
 
 class _Group:
-    """Records whose times are near each other, fewer than `RECORDS_MIN`."""
+    """Consecutive records with times near each other, fewer than `RECORDS_MIN`."""
 
     __slots__ = ("first_us", "last_us", "offsets")
 
@@ -64,11 +64,11 @@ class _Group:
 
 
 class StrayWatch:
-    """Finds the strays of one file. Records come in their order; most are skipped by their first bytes.
+    """Finds records of one file whose times are far from those around them. Most are skipped by their first bytes.
 
     Attributes:
-        first_us: time of the first valid record; None before one is found.
-        offsets: byte offsets of strays.
+        first_us: time of the first valid record. None before one is found.
+        offsets: byte offsets of records with a stray time.
     """
 
     def __init__(self) -> None:
@@ -82,16 +82,16 @@ class StrayWatch:
 
     @property
     def is_waiting(self) -> bool:
-        """Return True while the last records may be strays."""
+        """Return True while it is undecided if the last records have stray times."""
         return bool(self._groups)
 
     def asks(self, text: bytes) -> bool:
-        """Return True if the next record has to be passed to `see`. False if it is of the same day as the last one."""
+        """Return True if the next record must be passed to `see`. False if its day equals the last record's."""
         day = self._day
         return day is None or text[: len(day)] != day
 
     def see(self, offset: int, time_us: int, text: bytes) -> None:
-        """Add the next record. Its time has to be possible."""
+        """Add the next record. Its time must be plausible (`is_possible`)."""
         now_us = self._now_us
         if not self._groups and now_us is not None and abs(time_us - now_us) <= FAR_US:
             self._now_us = time_us
@@ -119,7 +119,7 @@ class StrayWatch:
         return last_us
 
     def _list_certain(self, certain: _Group) -> list[_Group]:
-        """Return the groups without strays, given one certain group."""
+        """Return the groups with valid times, given one group that is certain."""
         if self._now_us is None:
             return _find_chain(self._groups, None, certain)
         low, high = sorted((self._now_us, certain.last_us))
@@ -136,11 +136,11 @@ class StrayWatch:
 
 
 def _find_chain(groups: Sequence[_Group], before_us: int | None, certain: _Group | None) -> list[_Group]:
-    """Return the consecutive groups that together hold most records.
+    """Return the groups in time order that together have the most records.
 
     Args:
-        before_us: last certain time before the groups; None at the beginning of a file.
-        certain: group that ends the chain; None for any.
+        before_us: last certain time before the groups. None at the start of a file.
+        certain: group that must be the last one. None for any.
     """
     best: list[tuple[int, int, list[_Group]]] = []
     for number, group in enumerate(groups):
@@ -157,7 +157,7 @@ def _find_chain(groups: Sequence[_Group], before_us: int | None, certain: _Group
 
 
 def _cut_to_day(text: bytes, time_us: int) -> bytes | None:
-    """Return the first bytes of a record that show its day. None if they show none near `time_us`."""
+    """Return the first bytes of a record that contain its date. None if they show none near `time_us`."""
     if text.startswith(b"{"):
         match = _JSON_DAY.search(text, 0, _DAY_BYTES_MAX)
         return None if match is None else text[: match.end()]

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 
 class TopicLine(Protocol):
-    """A line or record about a partition; values that it does not name are None."""
+    """A line or record about a partition. Values that it does not contain are None."""
 
     @property
     def time_us(self) -> int: ...
@@ -37,19 +37,19 @@ AnyLine = TypeVar("AnyLine", bound=TopicLine)
 
 
 class TopicLives(NamedTuple):
-    """The incarnations of one topic, from lines."""
+    """The incarnations of one topic: a re-created topic has the same name and starts again at epoch 0."""
 
     births_us: tuple[int, ...] = ()  #: when it was created again, ascending; its first life begins before all of them
     of_id: Mapping[str | None, int] = {}  #: the life of each topic id; empty if no line names one
 
     def at(self, time_us: int, topic_id: str | None = None) -> int:
-        """Return the incarnation at an instant, counted from 0. A topic id decides it."""
+        """Return the index of the topic's incarnation at a time, from 0. A known topic id decides it."""
         life = self.of_id.get(topic_id)
         return bisect_right(self.births_us, time_us) if life is None else life
 
     @property
     def newest_id(self) -> str | None:
-        """Return the topic id of the last incarnation."""
+        """Return the topic id of the last incarnation. None if no line names one."""
         return max(self.of_id, key=self.of_id.__getitem__, default=None)
 
 
@@ -62,16 +62,15 @@ def topic_lives(
 ) -> TopicLives:
     """Return the incarnations of a topic, from the lines of one of its partitions.
 
-    Each new topic id begins an incarnation. Without ids, one begins if the partition comes from
-    ``NonExistentPartition`` again, or if a broker returns to an earlier epoch, which it never does within an
-    incarnation.
+    Each new topic id begins an incarnation. Without ids, one begins if the partition leaves ``NonExistentPartition``
+    again, or if a broker returns to an earlier epoch, which never happens within an incarnation.
 
     Args:
-        roles: lines about roles, with the role names of ``silver.leader_and_isr``.
+        roles: (role of ``silver.leader_and_isr``, line) of role lines.
         records: other lines that may name an id.
-        created_us: instants at which a ZooKeeper controller created the partition.
-        deleted_us: instants of lines that show the topic deleted. The next leader of epoch 0 is of a new topic.
-        committed: lines that show committed in-sync sets.
+        created_us: when a ZooKeeper controller created the partition.
+        deleted_us: times of lines that show the topic deleted. The next leader of epoch 0 is of a new topic.
+        committed: lines with committed in-sync sets.
     """
     lines = list(roles)
     first_us: dict[str, int] = {}
@@ -90,7 +89,7 @@ def topic_lives(
 
 
 def _find_births(roles: Iterable[tuple[str | None, TopicLine]], committed: Iterable[StateLine]) -> Iterator[int]:
-    """Yield when a partition was created again: after all in-sync replicas deleted it, its epoch is lower."""
+    """Yield when a partition was created again: all in-sync replicas deleted it, and its epoch is lower afterwards."""
     gone = [line for role, line in roles if role == "stopped"]
     states = sorted((line for line in committed if line.partition_epoch is not None), key=lambda line: line.time_us)
     for at, state in enumerate(states):

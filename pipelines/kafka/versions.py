@@ -38,7 +38,7 @@ def _between(first: Version, end: Version) -> cached_property[bool]:
 
 @dataclass(frozen=True)
 class Rules(Versioned):
-    """The rules of one Kafka version."""
+    """Behaviour of one Kafka version."""
 
     # Leaders: ``kafka.cluster.Partition`` and ``kafka.cluster.Replica``.
 
@@ -107,7 +107,7 @@ class Rules(Versioned):
 
     @cached_property
     def counts_diverging_fetches(self) -> bool:
-        """Return True for a known bug: the leader takes the offset of a diverging fetch for the follower's position.
+        """Return True for a known bug: the leader takes the offset of a diverging fetch as the follower's position.
 
         2.7.0, 2.7.1 and 2.8.0 (KAFKA-13141; ``Partition.updateFollowerFetchState``).
         """
@@ -126,7 +126,7 @@ class Rules(Versioned):
 
     @cached_property
     def append_linger_ms(self) -> int:
-        """Return the default of group.coordinator.append.linger.ms; below 0: until no other operation is queued.
+        """Return the default of group.coordinator.append.linger.ms. Negative: until no other operation is queued.
 
         10 up to 3.9 (KAFKA-16770), 5 in 4.0 and 4.1 (KIP-848), -1 since 4.2 (KAFKA-19826).
         """
@@ -145,7 +145,7 @@ class Rules(Versioned):
 
     @cached_property
     def throttles_in_sync_replicas(self) -> bool:
-        """Return True if bytes for a throttled partition are counted apart, even if the follower is in sync.
+        """Return True if bytes of a throttled partition do not count for min.bytes, even if the follower is in sync.
 
         Until 2.0, and until 1.0.2 and 1.1.1 of their lines (KAFKA-6937; ``DelayedFetch.tryComplete``).
         """
@@ -192,9 +192,9 @@ class Rules(Versioned):
 
     @cached_property
     def fetcher_restart(self) -> str:
-        """Return the change of state that restarts a follower's truncation (``Partition.makeFollower``).
+        """Return which metadata change makes a follower truncate and refetch (``Partition.makeFollower``).
 
-        ``leader_changed`` until 2.0.0; ``epoch_missed``: or more than one epoch went by, in 2.0.1 (KAFKA-7164);
+        ``leader_changed`` until 2.0.0; ``epoch_missed``: also if more than one epoch passed, in 2.0.1 (KAFKA-7164);
         ``leader_or_epoch_changed`` from 2.1 (KIP-320, KAFKA-7395); ``epoch_grew`` since 3.3 (KAFKA-13790).
         """
         if self.version < (2, 0, 1):
@@ -208,15 +208,14 @@ _make_rules = lru_cache(maxsize=256)(Rules)
 
 
 def rules_for(version: str | None) -> Rules:
-    """Return the rules to predict with, for a logged version; the rules of `ASSUMED` for an unknown release."""
+    """Return the rules to predict with, for a logged version. An unknown release gets the rules of `ASSUMED`."""
     release = release_of(version)
     return _make_rules(release.likely if release is not None else ASSUMED)
 
 
 def rule_of(version: str | None, rule: Callable[[Rules], T]) -> T | None:
-    """Return the value of a rule, as a basis for findings.
+    """Return a rule of a logged version, as a basis for findings.
 
-    Returns:
-        None for an unknown release, or if its possible patch releases differ in the rule.
+    None for an unknown release, or if its possible patch releases differ in the rule.
     """
     return evaluate_rule(version, lambda number: rule(_make_rules(number)))

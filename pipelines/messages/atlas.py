@@ -26,7 +26,7 @@ _WEIGHT_MIN = 12
 
 
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"harm": "class"}):
-    """One entry of the catalogue: a log text of Kafka, with each of its wordings."""
+    """One entry of the message catalogue: a log text of Kafka with each of its wordings."""
 
     source: tuple[str, ...]  #: class and method in apache/kafka, such as ``LogManager.loadLogs``
     levels: tuple[str, ...]  #: at which releases log it
@@ -46,7 +46,7 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"
         return frozenset(source.partition(".")[0] for source in self.source) | frozenset(self.loggers)
 
     def has_level(self, level: str | None) -> bool:
-        """Return True if a release may log the message at `level`, or at an equally loud level. None: any level."""
+        """Return True if a release may log the message at `level`, or at an equally loud level. None matches any."""
         return level is None or level in self.levels or (level in LOUD and not self.is_quiet)
 
     @property
@@ -56,12 +56,12 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"
 
     @property
     def kinds(self) -> frozenset[str]:
-        """Return kinds of incident that the message is part of."""
+        """Return the kinds of incident that the message belongs to."""
         return frozenset(part.split()[-1] for part in self.part.split(", ") if " " in part)
 
 
 class Found(NamedTuple):
-    """The entry that matches a line."""
+    """The catalogue entry that matches a log line."""
 
     message_id: str  #: such as ``log.stopping_directory``
     message: Message  #: the entry
@@ -96,12 +96,12 @@ class Atlas:
         return by_logger
 
     def find(self, text: str, logger: str | None = None, level: str | None = None) -> Found | None:
-        """Return the entry of a message. None if the atlas has none.
+        """Return the catalogue entry of a message. None if there is none.
 
         Args:
-            text: the message without the ``[...]`` of its component; its first line counts.
-            logger: simple name of the logger. None if unknown: only texts that are long enough to be certain match.
-            level: of the line. None if unknown.
+            text: the message without the ``[...]`` prefix. Its first line is matched.
+            logger: simple name of the logger. None if unknown: then only long, unambiguous texts match.
+            level: level of the line. None if unknown.
         """
         line = text.partition("\n")[0].strip()
         if logger is not None:
@@ -111,11 +111,11 @@ class Atlas:
         return _first(self._certain, line, True, level)
 
     def find_within(self, line: str, level: str | None = None) -> Found | None:
-        """Return the entry of a line in any layout, whatever precedes and follows its message. None if unknown."""
+        """Return the catalogue entry of a line in any layout, with any text around the message. None if unknown."""
         return _first(self._certain, line, False, level)
 
     def find_thrown(self, logger: str) -> Found | None:
-        """Return the entry of a record whose text is an exception's message only. None if the logger has none."""
+        """Return the catalogue entry for a message that is only an exception's text. None if the logger has none."""
         for known in self._by_logger.get(logger, ()):
             if not known.wording.weight:
                 return Found(known.message_id, known.message, {})
@@ -137,7 +137,7 @@ def _first(candidates: Iterable[_Known], line: str, is_whole: bool, level: str |
 
 @cache
 def atlas() -> Atlas:
-    """Return the atlas of the installed data files."""
+    """Load the message catalogue from the installed data files."""
     messages: dict[str, Message] = {}
     for entry in sorted(files(__package__).iterdir(), key=lambda entry: entry.name):
         component, dot, ending = entry.name.partition(".")

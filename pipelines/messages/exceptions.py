@@ -76,7 +76,7 @@ def _without_tail(text: str) -> str:
 
 @cache
 def causes() -> dict[str, Cause]:
-    """Return the table, by id."""
+    """Load the table of exceptions: entries by id."""
     return msgspec.toml.decode(files(__package__).joinpath("exceptions.toml").read_bytes(), type=dict[str, Cause])
 
 

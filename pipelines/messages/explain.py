@@ -24,7 +24,7 @@ _RANK = {"critical": 0, "major": 1, "minor": 2, "info": 3}
 
 @dataclass
 class ExplainedText:
-    """One distinct text of the input."""
+    """One distinct log text of the input, with its explanation."""
 
     text: str  #: its first record's first line
     message_id: str | None  #: None if the atlas has no entry
@@ -69,13 +69,13 @@ FindQuiet = Callable[[str], tuple[str, Message] | None]
 def explain_lines(
     lines: Iterable[str], is_single: bool = False, messages: Atlas | None = None, find_quiet: FindQuiet | None = None
 ) -> list[ExplainedText]:
-    """Return the distinct texts of records, the worst first, then in order of appearance.
+    """Explain the distinct texts of log records, the worst first, then in order of appearance.
 
     Args:
         lines: lines of a log in any layout, without line ends.
-        is_single: explain records of any level. False: only records at WARN or above, and records with an entry.
-        messages: the message catalogue. None: the installed one.
-        find_quiet: function that explains records below WARN without an entry, if `is_single`. None: they stay unknown.
+        is_single: True explains records of any level. False only those at WARN or above, or with a catalogue entry.
+        messages: message catalogue. None for the installed one.
+        find_quiet: explains records below WARN without an entry, if `is_single`. None leaves them unknown.
     """
     known = messages or atlas()
     found: dict[str, ExplainedText] = {}
@@ -113,7 +113,7 @@ def _rank(explained: ExplainedText) -> int:
 
 
 def _records(lines: Iterable[str]) -> Iterator[str]:
-    """Yield records. A line with a level begins a record, unless it belongs to a stack trace."""
+    """Yield records: a line with a level begins one, unless it belongs to a stack trace."""
     held: list[str] = []
     size = 0
     for line in lines:

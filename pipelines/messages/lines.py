@@ -44,7 +44,7 @@ def read_line(line: str) -> Line:
 
 
 def bare_texts(message: str) -> list[str]:
-    """Return a message without the prefixes that name its component, the shortest prefix first."""
+    """Return the message without its ``[...]`` prefixes: one text per removed prefix, the full message first."""
     texts = [message]
     text = message
     while (context := _CONTEXT.match(text)) is not None:
@@ -57,14 +57,14 @@ def bare_texts(message: str) -> list[str]:
 
 
 def find_message(atlas: Atlas, message: str, logger: str | None, level: str | None = None) -> Found | None:
-    """Return the entry of a message with its prefixes. None if the atlas has none."""
+    """Return the catalogue entry of a message with or without its prefixes. None if there is none."""
     first = message.partition("\n")[0]
     found = (atlas.find(text, logger, level) for text in bare_texts(first))
     return next((entry for entry in found if entry is not None), None)
 
 
 def find_record(atlas: Atlas, record: str) -> Found | None:
-    """Return the entry of a record of any layout, with its stack trace. None if the atlas has none."""
+    """Return the catalogue entry of a record in any layout, with its stack trace. None if there is none."""
     first, _, rest = record.partition("\n")
     read = read_line(first)
     found = find_message(atlas, read.message, read.logger, read.level) or atlas.find_within(first, read.level)

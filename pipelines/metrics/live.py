@@ -113,7 +113,12 @@ _ROUND_HELP = {ROUND_TIME: "When the last round ended.", ROUND_SECONDS: "How lon
 
 
 def format_exposition(report: Report, ended_s: float, took_s: float) -> str:
-    """Return the text of a round."""
+    """Return the metrics of one round of `highwater watch` in Prometheus' text format.
+
+    Args:
+        ended_s: end of the round, s since the epoch.
+        took_s: its duration.
+    """
     lines = []
     for gauge in GAUGES:
         samples = list(gauge.samples(report))
@@ -131,7 +136,7 @@ def _format_labels(labels: Mapping[str, str]) -> str:
 
 
 def build_dashboard() -> str:
-    """Return a Grafana dashboard with a panel of each metric, as JSON to be imported."""
+    """Return a Grafana dashboard with one panel per metric, as JSON to import."""
     charts = [(gauge.name, gauge.help, gauge.unit, gauge.legend) for gauge in GAUGES]
     charts.append((ROUND_SECONDS, _ROUND_HELP[ROUND_SECONDS], "s", "round"))
     panels = [_build_panel(number, *chart) for number, chart in enumerate(charts)]

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 @dataclass(frozen=True)
 class Previous:
-    """A column of the row before, in a chain of rows; null in the first one, and in rows of no chain."""
+    """A derived column: a column's value in the previous row of the same group. Null in the first row of a group."""
 
     column: str
     by: tuple[str, ...]  #: columns that are the same in a chain; nulls are the same, too
@@ -20,11 +20,11 @@ class Previous:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the columns that it is computed from."""
+        """Return the names of the columns that it is computed from."""
         return self.column, *self.by, *self.order, *(self.among or ())[:1], *([self.breaks] if self.breaks else [])
 
     def values(self, rows: pa.Table) -> pa.Array:
-        """Return the column, a value per row."""
+        """Return the derived column, one value per row."""
         numbers = pa.array(range(rows.num_rows), pa.int64())
         chains = pa.table(
             {"row": numbers, "value": self._clear_breaks(rows), "chain": _encode_groups(rows, self.by)}
@@ -56,7 +56,7 @@ def _encode_groups(rows: pa.Table, names: tuple[str, ...]) -> pa.Array:
 
 @dataclass(frozen=True)
 class Contained:
-    """Column that is true if a list is contained in another; null if a list is missing."""
+    """A derived column: True if list `part` is contained in list `whole`. Null if a list is missing."""
 
     part: str
     whole: str

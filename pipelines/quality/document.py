@@ -43,7 +43,7 @@ _ABOUT = (
 
 
 def build_suites_markdown() -> str:
-    """Return the document docs/quality.md."""
+    """Return docs/quality.md: the expectations of each table."""
     sections = [_build_section(table, None, suite) for table, suite in SUITES.items()]
     sections += [_build_section(ledger, _LEDGERS[ledger], suite) for ledger, suite in LEDGERS.items()]
     return "\n\n".join((*_ABOUT, *sections)) + "\n"

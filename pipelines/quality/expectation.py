@@ -30,7 +30,7 @@ UNIQUE: Final = "unique"
 
 @dataclass(frozen=True)
 class Expectation:
-    """One expectation."""
+    """One check of the rows of a table."""
 
     table: str  #: full name of the table, or of the ledger
     kind: str  #: one of the kinds above
@@ -43,20 +43,20 @@ class Expectation:
 
     @property
     def expectation_id(self) -> str:
-        """Return the stable id, which results and the configuration use."""
+        """Return the id used in results and in the configuration."""
         return f"{self.table}.{'+'.join(self.columns)}:{self.kind}"
 
     @property
     def stored_columns(self) -> tuple[str, ...]:
-        """Return the columns of the table that it needs."""
+        """Return the names of the table columns that the check needs."""
         asked = [name for name in self.columns if name not in self.derived]
         return tuple(dict.fromkeys([*asked, *(name for item in self.derived.values() for name in item.columns)]))
 
     def broken(self, rows: pa.Table) -> pa.Array:
-        """Return True for rows that break the expectation.
+        """Return a mask of the rows that fail the check.
 
         Args:
-            rows: of the table, with `stored_columns`; for `UNIQUE` all those that could have the same key.
+            rows: columns `stored_columns`. For `UNIQUE` all rows that could have the same key.
         """
         if self.kind == UNIQUE:
             return _find_repeated(rows.select(self.columns))
@@ -91,14 +91,14 @@ class Expectation:
 
 
 def add_derived(rows: pa.Table, suite: Iterable[Expectation]) -> pa.Table:
-    """Return rows with the columns that expectations derive."""
+    """Append the derived columns of the checks to the rows."""
     for name, item in {name: item for expectation in suite for name, item in expectation.derived.items()}.items():
         rows = rows.append_column(name, item.values(rows))
     return rows
 
 
 def _find_repeated(keys: pa.Table) -> pa.Array:
-    """Return True for rows that are equal to another row."""
+    """Return a mask of rows that are equal to another row."""
     names = keys.column_names
     counts = keys.group_by(names).aggregate([([], "count_all")])
     if counts.num_rows == keys.num_rows:
@@ -110,43 +110,43 @@ def _find_repeated(keys: pa.Table) -> pa.Array:
 
 
 def name_table(table: str, suite: Iterable[Expectation]) -> tuple[Expectation, ...]:
-    """Return the expectations with the name of their table or ledger."""
+    """Return the checks with the name of their table."""
     return tuple(replace(expectation, table=table) for expectation in suite)
 
 
 def expect_not_null(column: str, question: str) -> Expectation:
-    """Return the expectation of a column without nulls."""
+    """Return the check that a column has no nulls. `question` describes it for people."""
     return Expectation("", NOT_NULL, (column,), "warning", question)
 
 
 def expect_unique(columns: Sequence[str]) -> Expectation:
-    """Return the expectation of columns that identify a row."""
+    """Return the check that columns identify a row."""
     keys = ", ".join(f"`{column}`" for column in columns)
     return Expectation("", UNIQUE, tuple(columns), "critical", f"no two rows have the same {keys}")
 
 
 def expect_known_value(column: str, values: Sequence[Any], severity: Severity = "critical") -> Expectation:
-    """Return the expectation of a column with known values."""
+    """Return the check that a column has only known values."""
     known = ", ".join(f"`{value}`" for value in values)
     return Expectation("", KNOWN_VALUE, (column,), severity, f"`{column}` is one of {known}", tuple(values))
 
 
 def expect_at_least(column: str, bound: int, severity: Severity = "critical") -> Expectation:
-    """Return the expectation of a column with a lower bound."""
+    """Return the check that a column is at least `bound`."""
     return Expectation("", AT_LEAST, (column,), severity, f"`{column}` is {bound} or more", (bound,))
 
 
 def expect_contained(name: str, part: str, whole: str, question: str) -> Expectation:
-    """Return the expectation that list `part` is contained in list `whole`; `name` is the derived column."""
+    """Return the check that list `part` is contained in list `whole`. `name` is the derived column."""
     return Expectation("", HOLDS, (name,), "warning", question, derived={name: Contained(part, whole)})
 
 
 def expect_not_below(column: str, other: str, question: str, derived: Derived | None = None) -> Expectation:
-    """Return the expectation of a column that is not below another, which may be derived."""
+    """Return the check that a column is not below another one, which may be derived."""
     of_other = {} if derived is None else {other: derived}
     return Expectation("", NOT_BELOW, (column, other), "warning", question, derived=of_other)
 
 
 def expect_equal(column: str, other: str, question: str) -> Expectation:
-    """Return the expectation of two equal columns."""
+    """Return the check that two columns are equal."""
     return Expectation("", EQUAL, (column, other), "critical", question)

@@ -32,7 +32,7 @@ Chosen = Sequence[tuple[Expectation, Severity]]
 
 
 class GreatExpectations:
-    """One ephemeral context; `rows` of any table can be asked."""
+    """An ephemeral context of Great Expectations, for rows of any table."""
 
     def __init__(self) -> None:
         logging.getLogger("great_expectations").setLevel(logging.ERROR)
@@ -42,10 +42,10 @@ class GreatExpectations:
         self._source = context.data_sources.add_spark(_SOURCE, persist=False)
 
     def ask(self, table: str, rows: Any, chosen: Chosen) -> dict[str, int]:
-        """Return the number of rows that break each expectation, by id.
+        """Return by id the number of rows that fail each check.
 
         Args:
-            rows: a Spark DataFrame with all columns that the expectations name; best cached, it is read several times.
+            rows: DataFrame with all columns that the checks need. Cache it: it is read several times.
         """
         definition = self._define_validation(table, chosen)
         done = definition.run(

@@ -92,15 +92,15 @@ def build_ledgers(
     slack_us: int,
     parsed_share_min: Mapping[Any, float],
 ) -> dict[str, pa.Table]:
-    """Return the rows of all ledgers, by ledger.
+    """Return the rows to check by ledger: registered and measured figures of each file.
 
     Args:
-        logs: log files of the batch; files without records are not judged.
-        data: files of data directories of the batch.
+        logs: log files of the batch. Files without records are not checked.
+        data: data directory files of the batch.
         earlier: log files of earlier batches.
         measured: measures of `logs` and `data`, by table.
-        slack_us: allowed disorder of lines within a file, subtracted from the facts' times.
-        parsed_share_min: by kind of log, the least share of parsed records.
+        slack_us: allowed disorder of lines within a file, subtracted from row times.
+        parsed_share_min: by kind of log, the minimum share of parsed records.
     """
     tables = {
         "logs": _build_table(map_spark_types(IngestedLogFile), logs)
@@ -118,6 +118,6 @@ def build_ledgers(
 
 
 def _build_table(types: Mapping[str, str], rows: Iterable[Any]) -> pa.Table:
-    """Return named tuples as a table, with their number."""
+    """Return named tuples as a table, with a row number."""
     table = pa.Table.from_pylist([row._asdict() for row in rows], arrow_schema(types))
     return table.append_column("number", pa.array(range(table.num_rows), pa.int64()))

@@ -21,7 +21,7 @@ _PLACES = ("file_id", "path", "line_no", "byte_offset")
 
 
 class Measured(NamedTuple):
-    """Counts of one log file in one Parquet file of a table."""
+    """Figures about one log file's rows in one Parquet file of a table."""
 
     table: str
     file_id: str
@@ -40,14 +40,14 @@ class Measured(NamedTuple):
 
 
 def list_columns(spec: TableSpec, suite: Iterable[Expectation]) -> tuple[str, ...]:
-    """Return the columns of a table that `measure` needs."""
+    """Return the names of the columns that `measure` needs."""
     names = [*spec.keys, *(name for item in suite for name in item.stored_columns)]
     wanted = ("time", "line_count", "outcome", *_PLACES)
     return tuple(dict.fromkeys([*names, *(name for name in spec.column_names if name in wanted)]))
 
 
 def measure(spec: TableSpec, rows: pa.Table, suite: Sequence[Expectation]) -> Iterator[Measured]:
-    """Yield measures of rows of a table, by file."""
+    """Yield figures about the rows of a table, by log file."""
     broken: dict[str, dict[str, int]] = {}
     shown: dict[str, str] = {}
     for item in suite:
@@ -99,14 +99,14 @@ def _compute_figures(spec: TableSpec, rows: pa.Table) -> pa.Table:
 
 
 def show_rows(rows: pa.Table, item: Expectation) -> str:
-    """Return some rows that break an expectation, with their locations if the table has them."""
+    """Return as JSON some rows that fail a check, with their locations if the table has them."""
     rows = add_derived(rows, [item]).filter(item.broken(rows)).slice(0, _SHOWN_MAX)
     names = dict.fromkeys([*(name for name in _PLACES if name in rows.column_names), *item.columns])
     return orjson.dumps(rows.select(list(names)).to_pylist(), default=str).decode()
 
 
 def pack_measures(measured: Iterable[Measured]) -> pa.RecordBatch:
-    """Return measures as JSON, which `from_text` parses."""
+    """Return measures as one batch of JSON texts."""
     return pa.record_batch([[orjson.dumps(item._asdict()).decode() for item in measured]], names=["measured"])
 
 

@@ -58,14 +58,14 @@ _MEASURED = shape({"measured": "string"})
 
 
 def find_files(lake: Lake, specs: Iterable[TableSpec], done: Set[str]) -> Files:
-    """Return files that hold rows of a batch, by table.
+    """Return by table the Parquet files with rows of a batch.
 
-    They are found in the newest commits, so a long history costs nothing. Bronze lines of a file that was released from
+    Only the newest commits are searched, so a long history costs nothing. Bronze lines of a file released from
     quarantine are in an earlier commit.
 
     Args:
         specs: tables that may have rows of the batch.
-        done: earlier batches.
+        done: ids of earlier batches.
     """
     added = [(spec, lake.find_unsettled_files(spec, done.__contains__)) for spec in specs if lake.has_rows(spec)]
     there = [(spec, files) for spec, files in added if files != () or spec.layer != "silver"]
@@ -75,11 +75,11 @@ def find_files(lake: Lake, specs: Iterable[TableSpec], done: Set[str]) -> Files:
 def read_rows(
     lake: Lake, spec: TableSpec, files: Sequence[Stored] | None, suite: Sequence[Expectation], wanted: pc.Expression
 ) -> DataFrame:
-    """Return rows of a table with the columns that expectations derive, file by file.
+    """Return rows of a table with derived columns.
 
     Args:
-        files: of the table; None where only Delta can read them: the driver does, then.
-        wanted: the rows that are given.
+        files: files of the table. None if only Delta can read them: the driver then does.
+        wanted: filter for the rows.
     """
     columns = list_columns(spec, suite)
     if files is None:
@@ -93,11 +93,12 @@ def read_rows(
 
 
 def measure_files(lake: Lake, files: Files, chosen: Chosen, file_ids: Sequence[str]) -> list[Measured]:
-    """Measure the rows of these files, by table and file; a file's rows may come in several parts.
+    """Measure the rows of some log files, by table and file. A log file may have several measures per table.
 
     Args:
-        files: where they are.
-        chosen: the suites, by table.
+        files: Parquet files to read, by table.
+        chosen: checks and severities, by table.
+        file_ids: ids of the log files.
     """
     suites = {name: [item for item, _ in chosen[name]] for name in files}
     wanted = pc.field("file_id").isin(list(file_ids))
@@ -111,7 +112,7 @@ def measure_files(lake: Lake, files: Files, chosen: Chosen, file_ids: Sequence[s
 
 
 def _find_torn(measured: Sequence[Measured]) -> set[str]:
-    """Return tables in which a key may occur in two parts."""
+    """Return the tables in which equal keys may be in two Parquet files."""
     ordered = sorted(measured, key=lambda item: (item.table, item.file_id, item.lowest))
     return {
         after.table
@@ -154,7 +155,7 @@ class IngestedBatch(NamedTuple):
 
 
 class ExpectationResult(NamedTuple):
-    """Result of one expectation."""
+    """Result of one check."""
 
     expectation: Expectation
     severity: Severity
@@ -170,7 +171,7 @@ class ExpectationResult(NamedTuple):
 
 
 class QualitySummary(NamedTuple):
-    """Result of a check: batches and expectations checked, and failures."""
+    """Result of a quality run: batches and checks done, and failures."""
 
     batches: int
     expectations: int
@@ -180,7 +181,7 @@ class QualitySummary(NamedTuple):
 
 
 def check(lake: Lake, config: QualityConfig) -> QualitySummary:
-    """Check every batch that is parsed and was not checked. Files that fail a critical expectation are quarantined.
+    """Check every parsed batch that was not checked. Files that fail a critical check are quarantined.
 
     Raises:
         QualityError: no file with records is left.
@@ -211,17 +212,17 @@ def check(lake: Lake, config: QualityConfig) -> QualitySummary:
 
 
 def _read_token(lake: Lake) -> str:
-    """Return the stamps of the registers, equal as long as nothing is new."""
+    """Return the commit tags of the tables involved: equal as long as nothing is new."""
     return "|".join(
         lake.stamp(spec) or "" for spec in (bronze.LOG_FILES, DATA_FILES, silver.LINE_COUNTS, QUARANTINED_FILES)
     )
 
 
 def _finish(lake: Lake) -> set[str]:
-    """Finish the quarantine that a killed run began: its results are there, but rows of its files still in silver.
+    """Finish a quarantine that a killed run began: results are stored, but rows are still in silver.
 
     Returns:
-        Ids of the files.
+        Ids of the quarantined files.
     """
     batch_id, outcome, *_ = [*(lake.stamp(QUALITY_RESULTS) or "").split(" "), "", ""]
     if outcome != FAILED:
@@ -245,7 +246,7 @@ def _is_critical(row: dict[str, Any]) -> bool:
 
 
 def _find_pending(lake: Lake, done: Set[str]) -> tuple[list[IngestedBatch], list[IngestedLogFile]]:
-    """Return parsed batches that were not checked, in order, and log files of checked ones."""
+    """Return (parsed batches that were not checked, in order; log files of checked batches)."""
     state = custody(lake)
     dropped = set(list_dropped_files(lake))
     logs: dict[str, list[IngestedLogFile]] = defaultdict(list)
@@ -324,7 +325,11 @@ def _judge_ledger(rows: pa.Table, suite: Sequence[tuple[Expectation, Severity]])
 def _add_details(
     findings: Sequence[ExpectationResult], rows_of: Callable[[str, Sequence[Expectation]], DataFrame]
 ) -> list[ExpectationResult]:
-    """Return the findings, with critical failures counted by Great Expectations."""
+    """Return the results, with the failures of critical checks counted by Great Expectations.
+
+    Args:
+        rows_of: returns the rows of a table for some checks.
+    """
     from highwater.pipelines.quality.great import GreatExpectations
 
     great = GreatExpectations()
@@ -365,7 +370,11 @@ def _results(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def _quarantine(lake: Lake, batch_id: str, rows: Sequence[dict[str, Any]]) -> set[str]:
-    """Quarantine the files of a batch's critical failures. Return their ids. Safe to repeat."""
+    """Quarantine the files that failed critical checks, and return their ids. Safe to repeat.
+
+    Args:
+        rows: rows of the results table.
+    """
     failed = sorted((row for row in rows if _is_critical(row)), key=lambda row: row["expectation_id"])
     ids = sorted({file_id for row in failed for file_id in row["file_ids"]})
     paths = _read_paths(lake)
@@ -380,7 +389,7 @@ def _quarantine(lake: Lake, batch_id: str, rows: Sequence[dict[str, Any]]) -> se
 
 
 def _require_files(lake: Lake, failed: Set[str]) -> tuple[tuple[str, str], ...]:
-    """Return path and problem of quarantined files.
+    """Return (path, problem) of quarantined files.
 
     Raises:
         QualityError: no other file has records.
@@ -409,7 +418,7 @@ def _read_paths(lake: Lake) -> dict[str, str]:
 
 
 def write_docs(lake: Lake, config: QualityConfig, folder: Path) -> Path:
-    """Validate all rows of the lake by Great Expectations and write Data Docs. Return the page to open."""
+    """Check all rows of the lake with Great Expectations and write Data Docs. Return the page to open."""
     from highwater.pipelines.quality.great import GreatExpectations
 
     great = GreatExpectations()

@@ -136,7 +136,7 @@ _OF_TABLE: Mapping[str, Sequence[Expectation]] = {
 
 
 def list_expectations(spec: TableSpec) -> Iterator[Expectation]:
-    """Yield the expectations of a table."""
+    """Yield the checks of a table."""
     yield expect_unique(spec.keys)
     for column, words in spec.words.items():
         yield expect_known_value(column, words)
@@ -159,14 +159,14 @@ EXPECTATIONS: dict[str, Expectation] = {
 
 
 def require_expectations(severity: Mapping[str, str], file: PathLike[str] | str) -> None:
-    """Raise an error if a configuration names unknown expectations.
+    """Check the ids in a configuration.
 
     Args:
-        severity: of the configuration, by the ids of expectations.
-        file: the configuration.
+        severity: configured severity by check id.
+        file: the configuration file.
 
     Raises:
-        ConfigError: one of them is none.
+        ConfigError: an id is unknown.
     """
     unknown = next((key for key in severity if key not in EXPECTATIONS), None)
     if unknown is not None:
@@ -177,7 +177,7 @@ def require_expectations(severity: Mapping[str, str], file: PathLike[str] | str)
 def choose_severities(
     suite: Sequence[Expectation], severity: Mapping[str, str]
 ) -> tuple[tuple[Expectation, Severity], ...]:
-    """Return a suite without disabled expectations, with configured severities."""
+    """Return the checks that are not disabled, with configured severities."""
     weighed: list[tuple[Expectation, Severity]] = []
     for expectation in suite:
         wanted = severity.get(expectation.expectation_id, expectation.severity)

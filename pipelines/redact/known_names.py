@@ -31,7 +31,7 @@ _ENDPOINT = re.compile(r"(?:^|-)(\[[0-9A-Fa-f:%.\w]+\]|\d+(?:\.\d+){3}|[0-9A-Fa-
 
 
 def build_pseudonyms(lake: Lake, key: bytes) -> Pseudonyms:
-    """Return pseudonyms of all names in a lake."""
+    """Create pseudonyms for all names in a lake."""
     names: dict[str, set[str]] = defaultdict(set)
     connections: set[str] = set()
     for spec in TABLES:
@@ -49,7 +49,7 @@ def build_pseudonyms(lake: Lake, key: bytes) -> Pseudonyms:
 
 
 def _read_names(lake: Lake, spec: TableSpec) -> Iterator[tuple[str, set[str]]]:
-    """Yield values of columns that hold names, within lists and structs too."""
+    """Yield (kind of name, values) of each column with names, also within lists and structs."""
     # Importing it takes a quarter of a second.
     import pyarrow.parquet as pq
 

@@ -44,12 +44,12 @@ _PUBLIC = {
 
 
 class Pseudonyms:
-    """Pseudonyms under one key.
+    """Pseudonyms under one key. Equal names get equal pseudonyms.
 
     Args:
-        key: as long as one likes; who has it can find out by trying whose name is behind a pseudonym.
-        names: those that are known beforehand, by kind.
-        addresses: IP addresses that are known beforehand.
+        key: secret of any length. A person with the key can test which name has a pseudonym.
+        names: names known beforehand, by kind.
+        addresses: IP addresses known beforehand.
     """
 
     def __init__(self, key: bytes, names: Mapping[str, Iterable[str]], addresses: Iterable[str] = ()) -> None:
@@ -92,7 +92,7 @@ class Pseudonyms:
         return pseudonym
 
     def address(self, text: str) -> str:
-        """Return an IP address of the ranges for documentation. Addresses such as loopback stay."""
+        """Return a replacement from the IP ranges for documentation. Loopback and the like are kept."""
         address = ip_address(text)
         if address.is_loopback or address.is_unspecified:
             return text
@@ -105,7 +105,7 @@ class Pseudonyms:
         return str(self._addresses[address])
 
     def identity(self, text: str) -> str:
-        """Return a hash in place of a hash, since short names could be found by trying."""
+        """Return a hash in place of a hash of a name: short names could be found by trying all of them."""
         return self._digest("identity", text).hex()[: max(len(text), 16)]
 
     def _digest(self, kind: str, name: str) -> bytes:

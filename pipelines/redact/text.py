@@ -37,7 +37,7 @@ _FURTHER = (
 
 @cache
 def read_vocabulary() -> frozenset[str]:
-    """Return the words of the code, so that a new grammar or message needs no list. Takes a second or two."""
+    """Return the words in the strings of the code, which texts may keep. Takes a second or two."""
     words = set(_WORD.findall(_FURTHER))
     for folder in _FOLDERS:
         for path in sorted((_ROOT / folder).rglob("*.py")):
@@ -49,8 +49,10 @@ def read_vocabulary() -> frozenset[str]:
 
 
 def collect_words(source: str) -> set[str]:
-    """Return the words in a module's strings, without docstrings, which may hold examples, and the names of
-    fields that its classes declare, also as JSON has them (``requestApiKey``)."""
+    """Return the words in a module's strings, and the field names of its classes, also as in JSON (``requestApiKey``).
+
+    Docstrings are ignored, because they may contain examples.
+    """
     tree = parse_source(source)
     fields = {
         node.target.id
@@ -107,7 +109,7 @@ class Redactor:
     """Replaces names in texts.
 
     Args:
-        pseudonyms: made with all the names that tables have.
+        pseudonyms: created from all names in the tables.
     """
 
     def __init__(self, pseudonyms: Pseudonyms) -> None:
@@ -139,17 +141,17 @@ class Redactor:
         return self.pseudonyms.identity(text)
 
     def value(self, text: str) -> str:
-        """Return a value of the audit unchanged if its words are known."""
+        """Return a value unchanged if it only has known words of the code, else its redacted text."""
         return text if _OWN_CHARS.fullmatch(text) and self._is_own(text) else self.text(text)
 
     def sentence(self, text: str) -> str:
-        """Return a sentence of the audit unchanged if its words are known."""
+        """Return a sentence unchanged if it only has known words of the code, else its redacted text."""
         words = (letters for letters in _LETTERS.findall(text) if len(letters) > 1)
         is_own = _OWN_CHARS.fullmatch(text) is not None and all(letters in self._words for letters in words)
         return text if is_own else self.text(text)
 
     def unread(self, text: str) -> str:
-        """Return a text that no grammar read: unchanged if it is a name of the audit, else empty."""
+        """Return an unparsed text unchanged if it is an identifier of the code, else only its length."""
         is_id = re.fullmatch(r"[a-z0-9_.]*", text) is not None and self._is_own(text)
         return text if is_id else f"[unread: {len(text)} characters]"
 
@@ -222,7 +224,7 @@ class Redactor:
 
 
 def _list_spellings(name: str) -> set[str]:
-    """Return the spellings of a name: plain, as stored in a report, and as JSON with and without escapes."""
+    """Return how a name may be written: plain, as stored in a report, and in JSON with and without escapes."""
     stored = name.encode("utf-8", "replace").decode("utf-8")
     escaped = {
         json.dumps(text, ensure_ascii=ascii_only)[1:-1] for text in (name, stored) for ascii_only in (True, False)
@@ -231,7 +233,7 @@ def _list_spellings(name: str) -> set[str]:
 
 
 def _match_whole(text: str) -> str:
-    """Return a pattern of a text that is not part of a longer word."""
+    """Return a regular expression for a text that is not part of a longer word."""
     before = r"(?<!\w)" if text[0].isalnum() or text[0] == "_" else ""
     after = r"(?!\w)" if text[-1].isalnum() or text[-1] == "_" else ""
     return f"{before}{re.escape(text)}{after}"

@@ -70,7 +70,7 @@ _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
 def choose_treatment(name: str, redactor: Redactor) -> Callable[[str], str]:
-    """Return how to redact the texts of a field or column."""
+    """Return the function that redacts texts of a field or column with this name."""
     if name in NAMES:
         return lambda text: redactor.name(NAMES[name], text)
     if name in _IDENTITIES:
@@ -85,7 +85,7 @@ def choose_treatment(name: str, redactor: Redactor) -> Callable[[str], str]:
 
 
 def redact_report(report: Report, redactor: Redactor) -> Report:
-    """Return the report without names, with the same figures and structure."""
+    """Return the report without names. Figures and structure are unchanged."""
     fields = _redact_fields(report, redactor)
     detail: Detail | None = fields.pop("detail")
     # A part that was not changed is validated as it is; the detail is not, since it has millions of numbers.
@@ -111,7 +111,7 @@ def _redact_value(value: Any, name: str, redactor: Redactor) -> Any:
 
 
 def redact_table(table: pa.Table, redactor: Redactor) -> pa.Table:
-    """Return a table without names, and without metadata of its columns."""
+    """Return a table without names and without column metadata."""
     columns = [
         _redact_array(column.combine_chunks(), name, redactor)
         for name, column in zip(table.column_names, table.columns, strict=True)

@@ -19,12 +19,12 @@ _QUIET = "-Xlog:disable -Xlog:all=error,cds=off:stderr"
 
 
 def archive_path() -> Path:
-    """Return the path of the archive, which may not exist."""
+    """Return the path of the JVM's class archive (AppCDS), which may not exist."""
     return find_jars_dir().parent / "classes.jsa"
 
 
 def archive_options() -> tuple[str, ...]:
-    """Return options for a JVM that starts now."""
+    """Return the JVM options that use the class archive, or that write it if `DUMP_VARIABLE` is set."""
     dump = os.environ.get(DUMP_VARIABLE)
     if dump:
         return (f'"-XX:ArchiveClassesAtExit={dump}"', _QUIET)

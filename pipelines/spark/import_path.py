@@ -17,7 +17,7 @@ SAFE_PATH: Final = {"PYTHONSAFEPATH": "1"}
 
 
 def build_worker_environment(environment: Mapping[str, str], path: Sequence[str]) -> dict[str, str]:
-    """Return variables under which workers import the driver's modules, and nothing from the current folder.
+    """Return environment variables with which workers import the driver's modules, and nothing from the current folder.
 
     Args:
         environment: of the driver.
@@ -39,7 +39,7 @@ class Shadow(NamedTuple):
 
 
 def find_shadows(path: Sequence[str]) -> Iterator[Shadow]:
-    """Yield the modules in entries of ``sys.path`` before the standard library that hide others."""
+    """Yield modules that hide others, because their folder precedes the standard library in ``sys.path``."""
     installed = Path(sysconfig.get_path("stdlib")).resolve()
     folders = [Path(entry).resolve() for entry in path]
     before = folders.index(installed) if installed in folders else len(folders)

@@ -18,7 +18,7 @@ _STDERR = 2
 
 @contextmanager
 def filter_stderr() -> Iterator[int]:
-    """Yield a file descriptor for stdout and stderr of a process that is started within the block."""
+    """Yield a file descriptor for a child process's output: known harmless JVM warnings are removed."""
     reading, writing = os.pipe()
     Thread(target=_forward_lines, args=(reading,), name="jvm-stderr", daemon=True).start()
     try:

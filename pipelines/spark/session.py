@@ -59,17 +59,15 @@ _CLASSES = {
 def build_session(config: Config, app_name: str, text_bytes: int = 0, place: Place | None = None) -> SparkSession:
     """Start Spark with Delta, or join the existing session.
 
-    The user's settings win (`pipelines.spark.session_settings`): spark-submit's arguments first, then
-    ``[session.spark]``
-    of the configuration, then ``spark-defaults.conf``.
+    The user's settings take precedence (`pipelines.spark.session_settings`): first spark-submit's arguments, then
+    ``[session.spark]`` of the configuration, then ``spark-defaults.conf``.
 
     Args:
-        text_bytes: rough size of the log text to work on; on a cluster the number of partitions depends on it.
-        place: location of the lake; a store needs its own jars and settings.
+        text_bytes: approximate size of the log text. On a cluster it determines the number of partitions.
+        place: location of the lake. A store needs its own jars and settings.
 
     Raises:
-        EnvironmentProblem: no suitable Java, no Delta jars, another Spark than PySpark's, or no answer from the master,
-            with the remedy.
+        EnvironmentProblem: no suitable Java, no Delta jars, another Spark than PySpark's, or no answer from the master.
     """
     session, is_submitted = config.session, _is_submitted()
     if is_submitted:
@@ -118,13 +116,17 @@ def _is_submitted() -> bool:
 
 
 def _choose_app_name(name: str, said: Mapping[str, str]) -> str:
-    """Return the user's application name; `name` if Spark has none or a default."""
+    """Return the user's application name. `name` if Spark has none or a default.
+
+    Args:
+        said: Spark settings.
+    """
     given = said.get("spark.app.name")
     return name if given in (None, Path(sys.argv[0]).name, "pyspark-shell", "PySparkShell") else given
 
 
 def _look_up_once(spark: SparkSession) -> None:
-    """Cache the classes of the JVM that each column needs.
+    """Look up and cache the JVM classes that each Spark column needs.
 
     PySpark looks them up at each use, and Py4J tries a name without its package in each known package: 5,000 look-ups
     and three seconds of a small audit.
@@ -138,7 +140,7 @@ def _look_up_once(spark: SparkSession) -> None:
 
 
 def _start_jvm(session: SessionConfig, place: Place | None) -> None:
-    """Start the JVM as PySpark would, if there is none yet, with what counts only at its start."""
+    """Start the JVM as PySpark would, unless it runs, with the settings that only matter at its start."""
     use_java()
     settings = {"spark.master": session.master} | _build_launch_settings(session, place)
     if SparkContext._gateway is not None:
@@ -171,7 +173,7 @@ def _start_jvm(session: SessionConfig, place: Place | None) -> None:
 
 
 def list_scratch_folders(session: SessionConfig) -> list[Path]:
-    """Return the spill folders of Spark, by its own order of settings."""
+    """Return Spark's local folders, in the precedence of its settings."""
     folders = os.environ.get("SPARK_LOCAL_DIRS") or session.spark.get("spark.local.dir") or tempfile.gettempdir()
     return [Path(folder.strip()) for folder in folders.split(",") if folder.strip()]
 
@@ -191,10 +193,10 @@ def _has_delta(settings: Mapping[str, str]) -> bool:
 
 
 def _use_this_python(in_process: bool, configured: str | None) -> None:
-    """Have workers run the driver's Python, which may not be on PATH.
+    """Make workers run the driver's Python, which may not be on PATH.
 
-    On a cluster they do unless ``PYSPARK_PYTHON`` or ``spark.pyspark.python`` name another one, which PySpark itself
-    reads only under spark-submit.
+    On a cluster they do, unless ``PYSPARK_PYTHON`` or ``spark.pyspark.python`` name another one. PySpark itself reads
+    the latter only under spark-submit.
     """
     if in_process:
         os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -203,7 +205,7 @@ def _use_this_python(in_process: bool, configured: str | None) -> None:
 
 
 def _build_launch_settings(session: SessionConfig, place: Place | None) -> dict[str, str]:
-    """Return settings that count only if this process starts the JVM."""
+    """Return the settings that only matter if this process starts the JVM."""
     in_process = local_cores(session.master) is not None
     given = read_spark_defaults(_find_spark_home(), os.environ) | session.spark
     settings = {_MEMORY: session.driver_memory} if session.driver_memory else {}

@@ -92,7 +92,7 @@ _PARTITION_TEXT_BYTES = 128 << 20
 
 
 def local_cores(master: str | None) -> int | None:
-    """Return the cores of a local master; None for a cluster, also ``local-cluster``."""
+    """Return the number of cores of a local master. None for a cluster, including ``local-cluster``."""
     if master == "local":
         return 1
     match = re.fullmatch(r"local\[(\*|\d+)(?:,\s*\d+)?\]", master or "")
@@ -102,11 +102,11 @@ def local_cores(master: str | None) -> int | None:
 
 
 def build_settings(session: SessionConfig, master: str, text_bytes: int) -> dict[str, str]:
-    """Return the settings that the user did not set.
+    """Return defaults for settings that the user may not have set.
 
     Args:
-        master: the one that counts, which may be spark-submit's.
-        text_bytes: how much log text there is to work on, roughly.
+        master: the effective Spark master, possibly of spark-submit.
+        text_bytes: approximate size of the log text.
     """
     cores = local_cores(master)
     if cores:
@@ -119,7 +119,7 @@ def build_settings(session: SessionConfig, master: str, text_bytes: int) -> dict
 
 
 def add_delta(extensions: str | None) -> str:
-    """Return the session's extensions, configured ones and Delta's."""
+    """Return the Spark SQL extensions with Delta's added."""
     names = [name.strip() for name in (extensions or "").split(",") if name.strip()]
     return ",".join(names if DELTA_EXTENSION in names else [*names, DELTA_EXTENSION])
 

@@ -12,7 +12,7 @@ _GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 
 @contextmanager
 def name_jobs(spark: SparkSession, name: str) -> Iterator[None]:
-    """Name the jobs of the block, and of threads that it starts by `pipelines.base.threads`, after a step."""
+    """Name the Spark jobs of the block, also in threads started by `pipelines.base.threads`."""
     context = spark.sparkContext
     context.setJobGroup(name, name)
     try:

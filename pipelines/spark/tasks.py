@@ -30,11 +30,11 @@ def run_in_tasks(
     columns: StructType,
     then: Work | None = None,
 ) -> DataFrame:
-    """Return the rows that a function makes of the items of a plan, a task per list.
+    """Return the rows that `make` yields for the items of a plan. Each list of the plan is one task.
 
     Args:
-        columns: of the batches.
-        then: what a task makes of all its batches; their columns are `columns`, then.
+        columns: columns of the result.
+        then: applied to all batches of a task. None to return them unchanged.
     """
 
     def run_lists(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -41,7 +41,7 @@ class _WithoutPandas(MetaPathFinder):
 
 
 def _leave_out_pandas() -> None:
-    """Have pyarrow and PySpark look for pandas once, without finding it. A task can still import it."""
+    """Make pyarrow and PySpark look for pandas once without finding it. A task can still import pandas."""
     finder = _WithoutPandas()
     sys.meta_path.insert(0, finder)
     pa.array([None])
@@ -50,7 +50,7 @@ def _leave_out_pandas() -> None:
 
 
 def _leave_out_archives() -> None:
-    """Remove Spark's archives from the path, unless PySpark is installed nowhere else."""
+    """Remove Spark's zip archives from ``sys.path``, unless PySpark is only there."""
     archives = [place for place in sys.path if place.endswith(".zip")]
     sys.path[:] = [place for place in sys.path if place not in archives]
     if find_spec("pyspark") is None:

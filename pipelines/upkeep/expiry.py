@@ -58,7 +58,7 @@ Row = Mapping[str, Any]
 
 
 class Anchor(NamedTuple):
-    """State that replays of a cluster resume from, and its time."""
+    """The run whose saved state replays of a cluster resume from when older days are dropped."""
 
     run_id: str  #: empty where none of it was ever replayed
     run_number: int  #: 0 likewise
@@ -67,10 +67,10 @@ class Anchor(NamedTuple):
 
 
 class Anchors:
-    """What runs of a lake have left to begin with.
+    """Finds for each cluster the run from which replays resume after days were dropped.
 
     Raises:
-        InputError: nothing of the lake was ever replayed, or all of it has to be.
+        InputError: nothing was ever replayed, or everything must be replayed again.
     """
 
     def __init__(self, lake: StoredTables) -> None:
@@ -85,10 +85,10 @@ class Anchors:
         self._settled |= {row["file_id"] for row in lake.dicts(QUARANTINED_FILES, "file_id")}
 
     def of(self, cluster_id: str, files: Sequence[Row], closed_us: int) -> Anchor:
-        """Return the newest run of a cluster whose folds are final before the cut.
+        """Return the newest run of a cluster whose saved states are final before `closed_us`.
 
         Raises:
-            InputError: not all files of the cluster are replayed, or there is none.
+            InputError: not all files of the cluster are replayed, or no run qualifies.
         """
         replayed = [row for row in files if row["broker_id"] is not None and row["first_time"] is not None]
         if any(row["record_count"] and row["file_id"] not in self._settled for row in replayed):
@@ -123,7 +123,7 @@ _RARE_WATERMARKS: Final = ("loaded", "non_monotonic")
 
 
 class Keep(NamedTuple):
-    """Days of each layer that are kept; None for all."""
+    """For how many days each layer is kept. None for ever."""
 
     bronze: int | None
     silver: int | None
@@ -131,7 +131,7 @@ class Keep(NamedTuple):
 
 
 class Cuts(NamedTuple):
-    """Midnights before which days are dropped, microseconds; None to drop none."""
+    """Midnights before which days are dropped, us since the epoch. None drops nothing."""
 
     bronze_us: int | None
     silver_us: int | None
@@ -140,7 +140,7 @@ class Cuts(NamedTuple):
 
 
 class Retained(NamedTuple):
-    """Rows of a table that stay."""
+    """The rows of a table that are kept."""
 
     spec: TableSpec
     wanted: Wanted
@@ -158,14 +158,14 @@ class ExpiryPlan(NamedTuple):
 
 
 def resolve_keep(keep: str | None, by_layer: Mapping[str, str | None]) -> Keep:
-    """Return how long layers are kept: by the configuration of each, else by the command line.
+    """Return for how long layers are kept: as configured, else `keep`.
 
     Args:
-        keep: ``--keep``, as ``90d``.
-        by_layer: of the configuration.
+        keep: option ``--keep``, for example ``90d``. None if not given.
+        by_layer: configured values.
 
     Raises:
-        ConfigError: nothing says it, or a layer is kept for less than the one that it is made of.
+        ConfigError: nothing is given, or a layer is kept for less time than a layer that is made from it.
     """
     days = {layer: _parse_days(by_layer.get(layer) or keep) for layer in Keep._fields}
     if not any(days.values()):
@@ -182,14 +182,14 @@ def _parse_days(text: str | None) -> int | None:
 
 
 def plan_expiry(root: Place, keep: Keep, now: datetime, name: str | None = None) -> ExpiryPlan | None:
-    """Return what would be dropped; None if nothing is old enough.
+    """Return what would be dropped. None if nothing is old enough.
 
     Args:
-        name: of the cluster that loses days, or its id; None: each does.
+        name: name or id of the cluster that loses days. None for all clusters.
 
     Raises:
-        InputError: the lake holds no audit, or no cluster of this name; or of no cluster days can be dropped, as its
-            files are not all replayed, or no anchor is as old as the cut.
+        InputError: the lake has no audit or no such cluster; or no cluster can lose days: files are not all replayed,
+            or no saved state is old enough.
     """
     lake = StoredTables(root)
     names = ("file_id", "cluster_id", "broker_id", "logged_cluster_id", "record_count", "first_time", "last_time")
@@ -232,10 +232,10 @@ def _has_old_lines(files: Sequence[Row], cut_us: int) -> bool:
 def _select_rows(
     lake: StoredTables, cuts: Cuts, anchors: Mapping[str, Anchor], files: Sequence[Row]
 ) -> Iterator[Retained]:
-    """Yield the rows of each table that stay.
+    """Yield the rows of each table that are kept.
 
     Args:
-        files: of the clusters that lose days.
+        files: log files of the clusters that lose days.
     """
     of_clusters = reduce(or_, (pc.field("cluster_id") == cluster_id for cluster_id in anchors))
     if cuts.bronze_us is not None:
@@ -264,7 +264,7 @@ def _select_rows(
 
 
 def count_rows(root: Place, plan: ExpiryPlan) -> list[tuple[str, int]]:
-    """Return the number of rows that would be dropped, by table. Nothing is written."""
+    """Return (table, number of rows that would be dropped). Nothing is written."""
     lake = StoredTables(root)
     counts = []
     for spec, wanted, among in plan.stays:
@@ -274,7 +274,7 @@ def count_rows(root: Place, plan: ExpiryPlan) -> list[tuple[str, int]]:
 
 
 def expire(root: Place, plan: ExpiryPlan, now: datetime, fence: Fence) -> list[tuple[str, int]]:
-    """Close days and drop rows. Return the number of dropped rows by table. Safe to repeat."""
+    """Close days and drop rows. Return (table, number of dropped rows). Safe to repeat."""
     lake = StoredTables(root)
     _note(lake, plan, now, fence)
     counts = []
@@ -308,7 +308,7 @@ def _note(lake: StoredTables, plan: ExpiryPlan, now: datetime, fence: Fence) -> 
 
 
 def _read_newest(lake: StoredTables) -> dict[str | None, Row]:
-    """Return the latest entry of each cluster; None for clusters without one."""
+    """Return the latest row of `state.expiries` by cluster. Key None is the row that applies to all clusters."""
     rows = sorted(lake.dicts(EXPIRIES, *EXPIRIES.column_names), key=lambda row: row["expired_time"])
     return {row["cluster_id"]: row for row in rows}
 
@@ -335,9 +335,9 @@ def _list_paths(lake: StoredTables, spec: TableSpec, where: pc.Expression | None
 
 
 def _compute_bounds(files: Sequence[Row], anchors: Mapping[str, Anchor], cut_us: int) -> dict[str, int]:
-    """Return the time from which rows stay, by broker key (`_broker_keys`). All rows of a broker without anchor stay.
+    """Return by ``<cluster>|<broker>`` the time from which rows are kept, us. A broker without a saved state keeps all.
 
-    A row of no broker is replayed by no one.
+    Rows without a broker (-1) are not needed by any replay.
     """
     bounds = {f"{cluster_id}|-1": cut_us for cluster_id in anchors}
     for row in files:
@@ -356,7 +356,7 @@ def _is_old(row: Row, bounds: Mapping[str, int]) -> bool:
 
 
 def _select_young(bounds: Mapping[str, int]) -> Wanted:
-    """Return rows from the bound of their broker on."""
+    """Return a selection of rows at or after the time of their broker."""
 
     def mask_young(rows: pa.RecordBatch) -> pa.Array:
         broker = pc.fill_null(rows.column("broker_id"), -1).cast(pa.string())

@@ -37,7 +37,7 @@ _DRAFT = re.compile(r"#\d+$", re.ASCII)
 
 @dataclass(frozen=True)
 class Upkeep:
-    """Work that one table needs."""
+    """Maintenance that one table needs."""
 
     full_name: str
     path: Place
@@ -58,10 +58,10 @@ class Upkeep:
 
 
 def examine(full_name: str, path: Place, retention_hours: int, now_ms: int) -> Upkeep:
-    """Return the work that a table needs.
+    """Return the maintenance that a table needs.
 
     Args:
-        now_ms: Unix time, milliseconds.
+        now_ms: ms since the epoch.
     """
     log, store = read_log(path), store_of(path)
     unneeded = find_unneeded_files(path, retention_hours)
@@ -78,7 +78,7 @@ def examine(full_name: str, path: Place, retention_hours: int, now_ms: int) -> U
 
 
 def _list_data_files(path: Place) -> Iterator[Place]:
-    """Yield all data files of a table and of its change feed, from two flat folders.
+    """Yield all data files of a table and of its change feed.
 
     Other folders, links and FIFOs are not the lake's. Its tables have no deletion vectors.
     """
@@ -90,7 +90,7 @@ def _list_data_files(path: Place) -> Iterator[Place]:
 
 
 def _find_leftovers(path: Place) -> Iterator[Place]:
-    """Yield drafts of deltalake (``NAME#1``) and hidden files of other writers."""
+    """Yield unfinished files of deltalake (``NAME#1``) and hidden files of other writers."""
     store = store_of(path)
     for folder in (path, path / "_delta_log", path / "_change_data"):
         names = sorted({*store.names(folder)} - store.find_odd_entries(folder).keys())

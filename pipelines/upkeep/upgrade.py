@@ -54,7 +54,7 @@ _SOURCES: Final = {
 
 
 class UpgradeStep(NamedTuple):
-    """Change of one table."""
+    """The upgrade of one table."""
 
     spec: TableSpec
     kind: int
@@ -62,14 +62,14 @@ class UpgradeStep(NamedTuple):
 
 
 def upgrade(root: Place, fence: Fence) -> list[str]:
-    """Bring a lake up to this version. Return a line per changed table. A lake without tables is left alone.
+    """Upgrade a lake to this version. Return a line per changed table. A lake without tables is not changed.
 
     Args:
         fence: called before each commit.
 
     Raises:
-        InputError: a newer version wrote the lake, or a place in it is a link.
-        SchemaMismatch: a table differs from its declaration that cannot be made again.
+        InputError: a newer version wrote the lake, or one of its files is a link.
+        SchemaMismatch: a table differs from its declaration and cannot be rebuilt.
     """
     root = resolved(root)
     require_regular(root)
@@ -96,7 +96,7 @@ def upgrade(root: Place, fence: Fence) -> list[str]:
 
 
 def note_version(root: Place) -> None:
-    """Write the version marker of a lake whose tables this version made."""
+    """Write the version marker, if the lake has tables."""
     if _list_tables(resolved(root)):
         note_program(resolved(root), _compute_hash())
 
@@ -119,10 +119,10 @@ _NAMED_MAX = 3
 
 
 def require_up_to_date(root: Place) -> None:
-    """Refuse to read a lake whose tables lack columns, which only a verb that writes can add.
+    """Raise an error if a lake's tables lack columns, which only a writing command can add.
 
     Raises:
-        InputError: a newer version wrote the lake, or an older one did, and its tables differ; or a place in it is a
+        InputError: a newer version wrote the lake; an older one did, and its tables differ; or one of its files is a
             link.
     """
     require_regular(root)
@@ -166,7 +166,7 @@ def _plan_steps(root: Place, there: Sequence[TableSpec]) -> list[UpgradeStep]:
 
 
 def _note(root: Place, steps: Sequence[UpgradeStep], fence: Fence) -> None:
-    """Add the steps to the ledger, unless an interrupted run has added the same ones."""
+    """Add the upgrade steps to ``state.upgrades``, unless an interrupted run has added them."""
     folder = _locate_table(root, UPGRADES)
     if find_version(folder) is None:
         create_table(folder, UPGRADES, fence)
@@ -180,7 +180,7 @@ def _note(root: Place, steps: Sequence[UpgradeStep], fence: Fence) -> None:
 
 
 def _forget_runs(root: Place, fence: Fence) -> None:
-    """Add a run without logs to the ledger, so that no run resumes from earlier ones."""
+    """Add a run without logs to ``state.runs``, so that no later run resumes from earlier ones."""
     folder = _locate_table(root, RUNS)
     last = next(iter(runs_of(StoredTables(root))), None)
     if last is None or last.components == MADE_ANEW:

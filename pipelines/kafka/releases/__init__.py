@@ -21,7 +21,7 @@ Branch = tuple[int, ...]
 
 
 class Numbering(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One distribution's way of writing a version."""
+    """How one Kafka distribution writes its versions."""
 
     vendor: str  #: name of the distribution
     suffix: str  #: pattern of all that follows the number. The first numbering that fits a whole version is used.
@@ -31,7 +31,7 @@ class Numbering(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     platform: Mapping[str, str] | None = None
 
     def find_branch(self, branch: Branch) -> Branch | None:
-        """Return the branch of Apache Kafka for a branch of the platform. None if unknown."""
+        """Return the Apache Kafka branch for a branch of the platform. None if unknown."""
         known = (self.platform or {}).get(".".join(map(str, branch)))
         return None if known is None else _parse_numbers(known)
 
@@ -76,10 +76,10 @@ _STARTED_WITHIN_US = 5_000_000
 
 @dataclass(frozen=True)
 class Release:
-    """The release of a logged version.
+    """The Apache Kafka release of a logged version.
 
-    A distribution takes over fixes of later patch releases, and a platform's number does not show its first patch
-    release. So only a range within a branch is known.
+    Distributions include fixes of later patch releases, and a platform's number does not show its first patch release.
+    So only a range within a branch is known.
     """
 
     text: str  #: as logged
@@ -97,14 +97,14 @@ class Release:
 
 @dataclass(frozen=True)
 class Versioned:
-    """Base of objects that depend on the version of Kafka only."""
+    """Base of objects that depend only on the Kafka version."""
 
     version: Version
 
 
 @lru_cache(maxsize=256)
 def release_of(text: str | None) -> Release | None:
-    """Return the release of a logged version. None if unknown.
+    """Return the Apache Kafka release of a logged version. None if unknown.
 
     Args:
         text: as `AppInfoParser` logs it, or a protocol version such as ``2.7-IV2``.
@@ -125,7 +125,7 @@ def format_version(text: str | None) -> str | None:
 
 
 def evaluate_rule(text: str | None, rule: Callable[[Version], T]) -> T | None:
-    """Return the value of a rule for a version. None for an unknown release, or if its possible releases differ."""
+    """Return `rule` of a version. None if the release is unknown, or if its possible releases give different values."""
     release = release_of(text)
     if release is None:
         return None
@@ -134,7 +134,7 @@ def evaluate_rule(text: str | None, rule: Callable[[Version], T]) -> T | None:
 
 
 def is_named_at_start(named_us: int, started_us: int) -> bool:
-    """Return True if a version named at one instant belongs to a broker that started at another.
+    """Return True if a version logged at `named_us` is of the broker that started at `started_us`.
 
     `AppInfoParser` logs the version of every program, and of every client within a broker.
     """
@@ -168,7 +168,7 @@ def _make_version(branch: Branch, patch: int) -> Version:
 
 
 def _find_previous(release: Version) -> Version:
-    """Return the release before one, or the first release of the branch before."""
+    """Return the previous release: the patch before, or the first release of the branch before."""
     major, minor, patch = release
     if patch and major:
         return major, minor, patch - 1

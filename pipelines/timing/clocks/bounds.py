@@ -15,7 +15,7 @@ from highwater.pipelines.timing.clocks.links import Link
 
 
 class ClockBounds(NamedTuple):
-    """Bounds of the difference of two clocks in one window: broker b less broker a, microseconds."""
+    """Bounds of the difference of two clocks in one time window: broker b minus broker a, us."""
 
     broker_a: int
     broker_b: int
@@ -41,7 +41,12 @@ class _Side(NamedTuple):
 
 
 def compute_clock_bounds(links: Iterable[Link], window_us: int) -> Iterator[ClockBounds]:
-    """Yield the bounds of each pair of brokers in each window with a link, in order of time."""
+    """Yield bounds of the clock difference for each pair of brokers and time window, in time order.
+
+    Args:
+        links: events on one clock that happened before events on another.
+        window_us: length of a window, us.
+    """
     windows: dict[tuple[int, int], dict[int, list[tuple[bool, _Side]]]] = defaultdict(lambda: defaultdict(list))
     for link in links:
         is_highest = link.earlier < link.later
@@ -76,7 +81,7 @@ def compute_clock_bounds(links: Iterable[Link], window_us: int) -> Iterator[Cloc
 def _find_change(
     lowest: _Side | None, highest: _Side | None, before: Iterable[tuple[bool, _Side]]
 ) -> tuple[int, int | None]:
-    """Return the largest change that bounds prove, and its time: in the window, or since the last one with bounds."""
+    """Return (largest proven clock change, its time or None), us: within the window, or since the last one."""
     changes: list[tuple[int, int, int]] = []
     if lowest is not None and highest is not None and lowest.value_us > highest.value_us:
         first, last = sorted((lowest, highest), key=lambda side: side.at_us)

@@ -27,7 +27,7 @@ _STARTS: Final = ("leader_start", "follower_start")
 
 
 class LeadershipLine(NamedTuple):
-    """A row of ``silver.leader_and_isr``, instants in microseconds."""
+    """A row of ``silver.leader_and_isr``, time in us."""
 
     time_us: int
     broker_id: int
@@ -63,7 +63,7 @@ class Link(NamedTuple):
 
     @property
     def highest_us(self) -> int:
-        """Return the upper bound of the later clock less the earlier one."""
+        """Return an upper bound of later clock minus earlier clock, us."""
         return self.later_us - self.earlier_us
 
 
@@ -73,12 +73,12 @@ def find_links(
     reborn: Collection[str] = (),
     in_seconds: Collection[int] = (),
 ) -> Iterator[Link]:
-    """Yield links of one cluster.
+    """Yield pairs of events with a known order on two clocks of one cluster.
 
     Args:
-        said: in the order of time within a broker; a line may come twice.
-        reborn: topics that were deleted and created again, so that epochs may have begun again.
-        in_seconds: brokers with lines whose times are whole seconds.
+        said: in time order per broker. Lines may occur twice.
+        reborn: topics that were re-created, so that their epochs may have restarted.
+        in_seconds: ids of brokers with lines in whole seconds.
     """
     rows = [row for row in said if row.topic not in reborn]
     untimed = chain(
@@ -91,7 +91,10 @@ def find_links(
 
 
 def _link_followers(said: Iterable[LeadershipLine], fetches: Iterable[FirstFetch]) -> Iterator[Link]:
-    """Yield links of epochs whose first line is certain: the broker's log has an older epoch of the partition."""
+    """Yield links between leaders and followers, for epochs whose first line is certain.
+
+    It is certain if the broker's log has an older epoch of the partition.
+    """
     newest: dict[tuple[int, str, int], int] = {}
     begun: dict[tuple[int, str, int, int], int] = {}
     for row in sorted(said, key=lambda row: row.time_us):
@@ -110,7 +113,7 @@ def _link_followers(said: Iterable[LeadershipLine], fetches: Iterable[FirstFetch
 
 
 def _link_states(said: Iterable[LeadershipLine]) -> Iterator[Link]:
-    """Yield links from a controller's line of a state to the lines of brokers that received it."""
+    """Yield links from a controller's line with a partition state to the brokers' lines that received the state."""
     decided: dict[tuple[Any, ...], int] = {}
     received: dict[tuple[Any, ...], dict[int, int]] = defaultdict(dict)
     for row in said:

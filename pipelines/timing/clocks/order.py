@@ -28,21 +28,21 @@ class _Apart(NamedTuple):
 
     @property
     def proven_ms(self) -> float:
-        """Return the proven distance of the clock: the bound nearer to zero, or zero."""
+        """Return the proven clock offset, ms: the bound nearer to zero, or zero if zero is possible."""
         if self.lowest_ms is not None and self.lowest_ms > 0:
             return self.lowest_ms
         return self.highest_ms if self.highest_ms is not None and self.highest_ms < 0 else 0.0
 
 
 def sort_lines(lines: Iterable[Row], windows: Sequence[Row]) -> tuple[list[Row], str | None]:
-    """Return lines in order of time, on one clock if bounds allow. A line without a time follows the one before.
+    """Return (lines in time order, a sentence about how they were ordered).
+
+    The clocks are aligned if bounds allow. A line without a time follows its predecessor. The sentence is None if one
+    broker wrote all lines.
 
     Args:
-        lines: rows of ``gold.evidence`` of one finding, instants in microseconds.
-        windows: rows of ``gold.clock_bounds`` of its cluster, instants in microseconds.
-
-    Returns:
-        The lines, and a sentence about the basis of their order; None if one broker wrote all of them.
+        lines: rows of ``gold.evidence`` of one finding, times in us.
+        windows: rows of ``gold.clock_bounds`` of its cluster, times in us.
     """
     stored = sorted(lines, key=lambda line: int(line["position"]))
     places = [(line["broker_id"], line["time"]) for line in stored]
@@ -81,7 +81,7 @@ def _format_sentence(broker: int, reference: int | None, apart: _Apart) -> str:
 
 
 def _compare_clocks(places: Sequence[_Written], windows: Sequence[Row]) -> Iterator[tuple[int, _Apart | None]]:
-    """Yield the offset of each broker's clock from the reference at the time of the lines. None if unknown."""
+    """Yield (broker id, clock offset from the reference broker or None) at the time of the lines."""
     reference = _choose_reference(places)
     times = [at_us for _, at_us in places if at_us is not None]
     for broker in sorted(
@@ -101,7 +101,7 @@ def _compare_clocks(places: Sequence[_Written], windows: Sequence[Row]) -> Itera
 
 
 def _choose_reference(places: Sequence[_Written]) -> int | None:
-    """Return the broker that wrote most of the lines."""
+    """Return the id of the broker that wrote most of the lines. None without one."""
     counts = Counter(broker for broker, at_us in places if broker is not None and at_us is not None)
     return min(counts, key=lambda broker: (-counts[broker], broker), default=None)
 

@@ -33,7 +33,7 @@ _SAID = ("time", *LeadershipLine._fields[1:])
 
 
 class Causes(NamedTuple):
-    """Rows of one cluster that may be linked."""
+    """Input of `find_links` for one cluster."""
 
     said: list[LeadershipLine]
     fetches: list[FirstFetch]
@@ -44,7 +44,7 @@ def write_clock_bounds(lake: Lake, coarse: Spans, run_id: str) -> None:
     """Rebuild ``gold.clock_bounds``.
 
     Args:
-        coarse: brokers with lines in whole seconds. All their times count as whole seconds.
+        coarse: by (cluster, broker), times in whole seconds. All times of these brokers count as whole seconds.
     """
     rows = []
     for cluster_id, causes in collect_causes(lake).items():
@@ -97,7 +97,7 @@ def _find_earliest(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _list_reborn(lake: Lake) -> dict[str, set[str]]:
-    """Return topics that were deleted, or that left a broker: their epochs may begin again."""
+    """Return by cluster the topics that were deleted, or that left a broker: their epochs may restart."""
     topics: dict[str, set[str]] = defaultdict(set)
     gone = (
         (silver.LEADER_AND_ISR, pc.field("role") == "stopped"),

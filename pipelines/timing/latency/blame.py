@@ -54,10 +54,10 @@ Wait = tuple[int, str, float]
 
 
 def select_appends(rows: pa.RecordBatch, interval_s: int) -> pa.RecordBatch:
-    """Return appends answered without error as `ROW_TYPES`.
+    """Convert acks=all appends answered without error to `ROW_TYPES`.
 
-    Produces of clients and appends of coordinators are separate kinds, counted and singled out separately. The replica
-    is the leader if the append waited for no other; -1 if unknown.
+    Client produces and coordinator appends are separate kinds. The replica is the one that the append waited for last:
+    the leader if it waited for no other, -1 if unknown.
     """
     rows = rows.filter(both(pc.equal(rows.column("operation"), "produce"), rows.column("succeeded")))
     length_us = interval_s * SECOND_US
@@ -76,11 +76,11 @@ def select_appends(rows: pa.RecordBatch, interval_s: int) -> pa.RecordBatch:
 
 
 class BlameWorker:
-    """Sums of the waits of each interval. Memory holds the waits of one replica.
+    """Worker that sums, per interval, the time that appends waited for each replica.
 
     Args:
         interval_s: length of an interval.
-        slow_ms: longer waits are slow.
+        slow_ms: longer waits count as slow.
     """
 
     def __init__(self, interval_s: int, slow_ms: float) -> None:
@@ -88,7 +88,7 @@ class BlameWorker:
         self._slow_ms = slow_ms
 
     def __call__(self, batches: Batches) -> Batches:
-        """For ``mapInArrow``: sorted `ROW_TYPES`; gives blobs of `SHAPES`."""
+        """Aggregate sorted batches of `ROW_TYPES`. Signature of ``mapInArrow``."""
         tables = Tables(SHAPES)
         for (cluster_id, kind, interval_us), waits in groups(batches, len(KEY_TYPES), each(tuple)):
             key = {"cluster_id": cluster_id, "kind": kind, "interval_start": interval_us}
@@ -146,7 +146,7 @@ class BlameWorker:
 
 
 def compute_percentile(values: Sequence[float], share: float) -> float:
-    """Return a percentile, linear between the two nearest values, as Spark's ``percentile``.
+    """Return a percentile, interpolated linearly as Spark's ``percentile`` does.
 
     Args:
         values: ascending, at least one.

@@ -73,7 +73,7 @@ def list_request_scans() -> list[Reading]:
 
 
 def deduplicate_requests(rows: DataFrame) -> DataFrame:
-    """Return rows without duplicates: a line in two files makes two equal rows."""
+    """Drop duplicate rows: a line in two files gives two equal rows."""
     return rows.dropDuplicates(list(gold.REQUEST_PHASES.keys))
 
 
@@ -83,7 +83,7 @@ def has_requests(lake: Lake) -> bool:
 
 
 def make_blame_fold(lake: Lake, config: LatencyConfig, since: datetime | None, run_id: str) -> Beside:
-    """Return the fold that replaces rows of ``gold.replica_blame`` from an instant's interval on. None for all rows."""
+    """Return the stage that replaces ``gold.replica_blame`` from the interval of `since` on. None replaces all."""
     first = None
     if since is not None:
         length_us = config.interval_s * SECOND_US
