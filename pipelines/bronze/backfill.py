@@ -15,7 +15,7 @@ from highwater.pipelines.bronze.profile import Profile
 
 
 class _Unit(NamedTuple):
-    """A file, or the logs of a bundle, which is gone through once."""
+    """A file, or the logs of a bundle, which are read together."""
 
     first_us: int
     last_us: int
@@ -59,9 +59,9 @@ def _size(units: Iterable[_Unit]) -> int:
 
 
 def _end(units: Sequence[_Unit], size_bytes_min: int) -> int:
-    """Return the number of units in the next batch, at most all but the last.
+    """Return how many units form the next batch, at most all but the last.
 
-    It is the largest number after which no line is older.
+    It is the largest number of them after which no unit has an older line.
     """
     end, size_bytes, last_us = len(units) - 1, 0, 0
     for number, (unit, after) in enumerate(pairwise(units), 1):

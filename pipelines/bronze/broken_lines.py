@@ -31,7 +31,7 @@ def width_of(lines: Sequence[bytes], has_longer: bool = False) -> int | None:
 
 
 def width_of_words(lines: Sequence[bytes]) -> int | None:
-    """Return the width at which lines were broken between words, in characters. None if they were not."""
+    """Return the width at which lines were wrapped between words, in characters. None if they were not."""
     widths: dict[bytes, list[int]] = defaultdict(list)
     for line in lines:
         if b" " in line[len(quotes := quotes_of(line)) :].strip():  # a long word has a line of its own
@@ -46,7 +46,7 @@ def width_of_words(lines: Sequence[bytes]) -> int | None:
 
 
 def cut_lines(lines: Sequence[bytes]) -> str | None:
-    """Return a problem with its remedy if a tool truncated the lines. None if no lines were truncated."""
+    """Return a problem with its remedy if a tool truncated the lines. None otherwise."""
     marked = [line for line in lines if len(line) > _WIDTHS.start and line.rstrip().endswith(_MARKS)]
     whole = [line for line in lines if line.strip()]
     widths = Counter(len(line.decode(errors="replace").rstrip()) for line in marked)
@@ -61,7 +61,7 @@ def cut_lines(lines: Sequence[bytes]) -> str | None:
 
 
 def wrapped_lines(lines: Sequence[bytes]) -> str | None:
-    """Return a problem with its remedy if a terminal wrapped the lines at its width. None if no lines were wrapped."""
+    """Return a problem with its remedy if a terminal wrapped the lines at its width. None otherwise."""
     width = width_of(lines)
     if width is None:
         return None

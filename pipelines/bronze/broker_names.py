@@ -40,12 +40,12 @@ class BrokerName(NamedTuple):
 
     @property
     def says_id(self) -> bool:
-        """Return True if the word says that the number is a broker's id: ``broker-1``, ``kafka2``."""
+        """Return True if the word means that its number is a broker id: ``broker-1``, ``kafka2``."""
         return _SAYS_ID.fullmatch(self.shape) is not None
 
     @property
     def is_of_broker(self) -> bool:
-        """Return True if the word ends with a word for a broker."""
+        """Return True if the word ends with a term for a broker."""
         return bool(self.shape) and any(match.end() == len(self.shape) for match in _OF_BROKER.finditer(self.shape))
 
 
@@ -71,12 +71,12 @@ def broker_name(path: str) -> BrokerName | None:
 def brokers_of_names(
     writers: Iterable[tuple[BrokerName, int]], asked: Iterable[BrokerName]
 ) -> Mapping[BrokerName, int]:
-    """Return the broker of each name that the lines of other files confirm.
+    """Return the broker id of each name, if lines of other files confirm it.
 
-    A name whose word says that its number is an id needs no confirmation. It must only not be contradicted.
+    A name like ``broker-1`` needs no confirmation, only no contradiction.
 
     Args:
-        writers: names of files whose lines show the broker, with its id.
+        writers: (name of a file, broker id that its lines show).
         asked: names of files whose lines do not show the broker.
     """
     ids: dict[BrokerName, set[int]] = defaultdict(set)
@@ -100,5 +100,5 @@ def brokers_of_names(
 
 
 def _needed(name: BrokerName) -> int:
-    """Return how many other names of the shape must contain the id of their broker."""
+    """Return how many other names of the same form must contain the id of their broker to confirm this one."""
     return 0 if name.says_id else 1 if name.is_of_broker else _WITNESSES_MIN

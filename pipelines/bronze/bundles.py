@@ -72,22 +72,22 @@ class Member(NamedTuple):
 
 
 def is_bundle(name: str) -> bool:
-    """Return True if a file is a bundle by its name."""
+    """Return True if a file name belongs to a bundle: tar, compressed tar or zip."""
     return _NAME.fullmatch(name) is not None
 
 
 def members(
     path: str, file: BinaryIO, is_log: Callable[[str], bool], is_asked: Callable[[str], bool] = lambda _: False
 ) -> Iterator[Member]:
-    """Yield the logs of a bundle, in their order within it.
+    """Yield the logs of a bundle (tar or zip), in their order within it.
 
     Data directories in a bundle come last, each as a problem: they are not read.
 
     Args:
         path: path of the bundle.
         file: the bundle, opened for reading bytes.
-        is_log: returns True if a member is taken, given the last part of its name.
-        is_asked: returns True if another member is taken when its content is a log, given its address.
+        is_log: returns True to read a member, given the last part of its name.
+        is_asked: returns True to read another member if its content is a log, given its full path.
     """
     is_zip = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
     file.seek(0)
@@ -150,7 +150,7 @@ class _Walk:
 
 
 class _Ahead:
-    """A stream whose beginning was read already."""
+    """A stream whose beginning was already read."""
 
     def __init__(self, stream: Readable) -> None:
         self._stream = stream
@@ -170,7 +170,7 @@ class _Ahead:
 
 
 class _MemberStream:
-    """A member's stream. It ends at damage and reports a problem, like a truncated file."""
+    """A bundle member's stream. Damage ends it, with a problem as for a truncated file."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -202,7 +202,7 @@ def _problem_of(damage: Exception) -> str:
 
 
 def _label(path: str, name: str) -> str:
-    """Return the address of a member, without parts that lead out of the bundle and without control characters."""
+    """Return the path of a member, without control characters and parts that lead out of the bundle."""
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
     plain = "/".join(parts).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return path + MEMBER + "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in plain)
@@ -222,7 +222,7 @@ class _ArchiveFile(BlockFile):
 
 
 def _inflated(file: Readable) -> BlockFile:
-    """Return the content of a file, which may be compressed."""
+    """Return the content of a file, decompressed if necessary."""
     ahead = [file.read(COMPRESSED_BLOCK_BYTES)]
     codec = codec_of(ahead[0])
 
@@ -235,10 +235,10 @@ def _inflated(file: Readable) -> BlockFile:
 
 
 class _Header(tarfile.TarInfo):
-    """A tar header that is validated, because tarfile silently ends an archive at an invalid header.
+    """A tar header that is checked, because tarfile silently ends an archive at an invalid header.
 
     Attributes:
-        has_ended: the previous header was the block of zeros that ends an archive. Another archive may follow.
+        has_ended: True if the previous header was the block of zeros that ends an archive. Another archive may follow.
     """
 
     has_ended = False

@@ -32,7 +32,7 @@ _TIME_WITHIN = 1 << 12
 
 
 class Changes:
-    """Missed lines of a file, found in the pass that reads it.
+    """Collects lines that the layout of a file does not fit, in the pass that reads the file.
 
     Attributes:
         sees_all: the caller must pass every record, not only records of several lines or with a problem.
@@ -51,7 +51,7 @@ class Changes:
         self._samples: dict[int, bytes] = {}
 
     def tap(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the blocks unchanged, and keep the last ones."""
+        """Yield the blocks unchanged, and keep the last ones for samples."""
         for block in blocks:
             if len(self._blocks) == _BLOCKS_HELD:
                 self._held_from += len(self._blocks.pop(0))
@@ -74,8 +74,7 @@ class Changes:
     def _own_lines(self, lines: Sequence[bytes]) -> int:
         """Return how many of a record's first lines may be its message.
 
-        A message ends with its logger. A client's value may contain text that looks like a logger. Then the last one
-        counts.
+        A message ends with its logger. A client's value may look like a logger, so the last logger counts.
         """
         tail = self._layout.tail if self._layout is not None else None
         if tail is None:
@@ -95,9 +94,12 @@ class Changes:
         self._samples[self._held_from + begin] = held[begin : begin + _SAMPLE_BYTES]
 
     def layout(self, log_format: str = "") -> Layout | None:
-        """Return the layout by which the file must be read again.
+        """Return the layout with which the file must be read again.
 
-        None if too few lines were missed, or if another layout would not read them.
+        None if too few lines did not fit, or if no other layout reads them.
+
+        Args:
+            log_format: layout given by the user. Then None is returned.
         """
         if self._missed < _LINES_MIN or log_format or (self._layout is not None and self._layout.order):
             return None

@@ -52,12 +52,12 @@ class Owned(NamedTuple):
 
     @property
     def place(self) -> tuple[str, int | None, str, str]:
-        """Return the part of a file's identity that stays when the file is written again or copied."""
+        """Return the identity that a file keeps when rewritten or copied: cluster, broker, directory, name."""
         name = "" if self.file.is_metadata else self.file.name
         return self.owner.cluster_id, self.owner.broker_id, self.owner.directory, name
 
     def file_id(self, stored: str) -> str:
-        """Return the id of a content of this file.
+        """Return the id of a content of this file: 32 hex digits.
 
         Args:
             stored: SHA-256 of the file as stored, in hex.
@@ -88,11 +88,11 @@ class _StoredFile(NamedTuple):
 
 
 class FileReader:
-    """Reads files into blobs (`pipelines.base.blobs.BLOB_SCHEMA`).
+    """Reads data directory files into serialized rows of silver tables (`pipelines.base.blobs.BLOB_SCHEMA`).
 
     Args:
-        known: ids of the contents that the lake has.
-        run_id: id of the run that reads.
+        known: ids of contents that the lake has.
+        run_id: id of the run.
     """
 
     def __init__(self, known: Collection[str], run_id: str) -> None:
@@ -101,7 +101,7 @@ class FileReader:
         self._tables = Tables(_SHAPES)
 
     def read(self, unit: Unit) -> Batches:
-        """Read the contents of a unit that the lake does not have. Yield the blobs that are full."""
+        """Read contents that the lake does not have. Yield the rows that fill a batch."""
         for log in unit:
             files = list(self._look(log))
             new = {item.file_id for item in files} - self._known
@@ -114,7 +114,7 @@ class FileReader:
                 yield from self._file(files[0])
 
     def rest(self) -> Batches:
-        """Yield the rows that are left after the last full blob."""
+        """Yield the rows that remain after the last full batch."""
         return self._tables.rest()
 
     def _look(self, log: Sequence[Owned]) -> Iterator[_StoredFile]:
@@ -185,7 +185,7 @@ class FileReader:
     def _done(
         self, item: _StoredFile, source: Source, reader: SegmentReader | None, count: int, problems: Sequence[str]
     ) -> None:
-        """Add the row of the file."""
+        """Add the row of the file itself."""
         file, owner = item.owned.file, item.owned.owner
         said = [*problems, *filter(None, [reader.problem if reader else None])]
         more = len(said) - _PROBLEMS_SAID

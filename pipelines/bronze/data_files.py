@@ -110,10 +110,10 @@ def ingest_data(
 
 
 def _remove_unregistered(lake: Lake, known: Set[str], runs: Set[str]) -> None:
-    """Remove rows that an interrupted run left.
+    """Remove rows that an interrupted run wrote.
 
     Args:
-        known: ids of the files in the register.
+        known: ids of registered files.
         runs: ids of the runs that registered them.
     """
     for spec in silver.TABLES:
@@ -127,7 +127,7 @@ def _remove_unregistered(lake: Lake, known: Set[str], runs: Set[str]) -> None:
 
 
 def _owners(lake: Lake, files: Sequence[DataFile], inputs: Sequence[str], folders: Folders) -> dict[str, Owner]:
-    """Return owners of data directories."""
+    """Return the owner of each data directory, by path."""
     by_data_dir = {data_dir: _properties(data_dir) for data_dir in {file.data_dir for file in files}}
     registered = lake.rows(LOG_FILES, "path", "cluster_id", "broker_id", "logged_cluster_id").to_pylist()
     logs = [OwnedLog(row["path"], row["cluster_id"], row["broker_id"]) for row in registered]
@@ -146,7 +146,7 @@ def _owners(lake: Lake, files: Sequence[DataFile], inputs: Sequence[str], folder
 
 
 def _properties(data_dir: str) -> tuple[int | None, str | None, str | None]:
-    """Return the broker, cluster and directory id of ``meta.properties``; its rows show what is wrong with it."""
+    """Return (broker id, cluster id, directory id) of ``meta.properties``. None for missing ones."""
     for name in (META_PROPERTIES, f"{META_PROPERTIES}.gz"):
         try:
             with open_file(f"{data_dir}/{name}") as file:

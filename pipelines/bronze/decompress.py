@@ -30,7 +30,7 @@ Read = Callable[[int], bytes]
 
 
 class DamagedError(Exception):
-    """Error of a compressed stream that cannot be read to its end.
+    """Raised if a compressed stream cannot be read to its end.
 
     Attributes:
         what: the damage: truncated, corrupt, or expanding too far.
@@ -41,7 +41,11 @@ class DamagedError(Exception):
         self.what = what
 
     def in_words(self, codec: str, given: int) -> str:
-        """Return the problem and the remedy as a sentence."""
+        """Return the problem and the remedy as a sentence.
+
+        Args:
+            given: bytes of content that were read.
+        """
         if self.what == BLOWN_UP:
             return f"{codec} of more than {RATIO_MAX} times its size, which no log is: not read beyond {given} bytes"
         return f"{self.what} {codec} after {given} bytes of content: copy the file again"
@@ -59,13 +63,13 @@ def codec_of(beginning: bytes) -> str | None:
 
 
 def inflate(codec: str, read: Read, block_bytes: int) -> Iterator[bytes]:
-    """Yield the content in blocks.
+    """Yield the decompressed content in blocks.
 
     Args:
-        read: returns the next compressed bytes, at most the requested number. Returns no bytes at the end.
+        read: returns the next compressed bytes, at most the requested number. Empty at the end.
 
     Raises:
-        DamagedError: the stream is damaged. Raised after all readable content was yielded.
+        DamagedError: the stream is damaged. Raised after all readable content.
     """
     taken = given = 0
 
@@ -83,14 +87,14 @@ def inflate(codec: str, read: Read, block_bytes: int) -> Iterator[bytes]:
 
 
 def inflate_all(codec: str, read: Read, block_bytes: int, depth: int) -> Iterator[bytes]:
-    """Yield the content of a compressed stream, which may be compressed several times.
+    """Yield the content of a stream that may be compressed several times.
 
     Args:
         codec, read, block_bytes: as in `inflate`.
         depth: maximum number of nested compressions.
 
     Raises:
-        DamagedError: the stream is damaged. Raised after all readable content was yielded.
+        DamagedError: the stream is damaged. Raised after all readable content.
     """
     blocks = inflate(codec, read, block_bytes)
     first = next(blocks, b"")
@@ -103,7 +107,7 @@ def inflate_all(codec: str, read: Read, block_bytes: int, depth: int) -> Iterato
 
 
 class BlockFile:
-    """File object over blocks. Each read after damage raises the error again."""
+    """File object over an iterator of blocks. Each read after damage raises the error again."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
@@ -195,7 +199,7 @@ def _streams(make: Callable[[], Any], read: Read, block_bytes: int) -> Iterator[
 
 
 class _Input:
-    """A file object with the methods that Arrow needs."""
+    """A file object with the methods that Arrow calls."""
 
     closed = False
 
@@ -207,7 +211,7 @@ class _Input:
 
 
 def _arrow(codec: str, read: Read, block_bytes: int) -> Iterator[bytes]:
-    """Yield one or more frames of a codec that Arrow has."""
+    """Yield the content of frames of a codec that Arrow supports."""
     stream = pa.CompressedInputStream(pa.PythonFile(_Input(read), mode="r"), codec)
     held: list[bytes] = []
     size = 0

@@ -69,11 +69,11 @@ class FoundFiles:
 def discover(
     inputs: Sequence[str | os.PathLike[str]], include: Sequence[str] = (ANYTHING,), exclude: Sequence[str] = ()
 ) -> FoundFiles:
-    """Find the log files, and bundles of them, in files and folders.
+    """Find log files, and bundles of logs, in files and folders.
 
-    A file that is given by its own path is always taken. In a folder, a file is taken if its name looks like a log or
-    matches a pattern of ``include`` other than ``*``. With ``*``, a file with records of a broker is taken as well. A
-    file that matches a pattern of ``exclude`` is not taken.
+    A file given by its own path is always included. In a folder, a file is included if its name looks like a log or
+    matches a pattern of ``include`` other than ``*``. With ``*``, a file with records of a broker is also included. A
+    file that matches a pattern of ``exclude`` is not.
 
     Raises:
         InputError: an input does not exist, or has no log files in it.
@@ -204,7 +204,7 @@ def _type_of(path: str, stats: Stat | None) -> str | None:
 
 
 def _readable(paths: Iterable[str], unreadable: list[tuple[str, str]]) -> Iterator[str]:
-    """Yield the files that can be opened and whose names a table can hold. Append the others and their problems."""
+    """Yield the files that can be opened and have a valid UTF-8 path. Append the others to `unreadable`."""
     for path in paths:
         if _escape(path) != path:
             unreadable.append((path, "name is not UTF-8: rename the file or its folder"))

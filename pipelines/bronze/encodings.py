@@ -47,12 +47,12 @@ def encoding_of(beginning: bytes) -> str | None:
 
 
 def convert(blocks: Iterator[bytes]) -> tuple[str | None, Iterator[bytes]]:
-    """Return the encoding of a content, as `encoding_of`, and the content in UTF-8.
+    """Return (encoding as in `encoding_of`, content in UTF-8).
 
-    Half a code unit at the end is dropped, so the last line is without a line end.
+    Half a code unit at the end is dropped, so the last line has no line end.
 
     Args:
-        blocks: the content. Only its beginning is looked at.
+        blocks: the content. Only its beginning is examined.
     """
     first, whole = _begun(blocks)
     encoding = encoding_of(first)
@@ -84,7 +84,7 @@ def is_binary(sample: bytes) -> bool:
 
 
 def _is_in(beginning: bytes, encoding: str) -> bool:
-    """Return True if nearly all code units that are not NUL are ASCII."""
+    """Return True if nearly all code units other than NUL are ASCII in this encoding."""
     width, at = _UNITS[encoding]
     size = len(beginning) // width * width
     lanes = [beginning[lane:size:width] for lane in range(width)]
@@ -101,7 +101,7 @@ def _is_in(beginning: bytes, encoding: str) -> bool:
 
 
 def _begun(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """Return the beginning of a content, and all of it."""
+    """Return (the first bytes of a content, all of the content)."""
     first = next(blocks, b"")
     while len(first) < _BEGINNING_BYTES_MIN and (block := next(blocks, b"")):
         first += block

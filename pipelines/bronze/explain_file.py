@@ -67,12 +67,12 @@ def _as_logged(head: RecordHead) -> bytes:
 
 
 def explain_file(path: str, zone: str, record_bytes_max: int, log_format: str = "") -> Iterator[tuple[str, str]]:
-    """Yield names and values that describe how a file is read.
+    """Yield (name, value) that describe how a file is read.
 
     Args:
-        zone: IANA zone of times that carry none.
+        zone: IANA zone for times without one.
         record_bytes_max: as in `pipelines.bronze.reader.sourced_records`.
-        log_format: the layout that a user names. Empty: it is inferred.
+        log_format: layout given by the user. Empty to infer it.
 
     Raises:
         OSError: the file cannot be read.

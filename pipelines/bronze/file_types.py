@@ -72,10 +72,10 @@ def beginning(stored: bytes) -> bytes:
 
 
 def is_log_content(parts: Iterable[bytes]) -> bool:
-    """Return True if one of the parts of a content has records of a broker, or looks as if it had.
+    """Return True if a part of a content has records of a broker, or seems to have.
 
     Args:
-        parts: the beginning, and later parts that may begin and end in the middle of a line.
+        parts: the beginning, and later parts that may begin and end within a line.
     """
     for part in parts:
         if _KAFKA.search(part) is None:
@@ -89,14 +89,14 @@ def is_log_content(parts: Iterable[bytes]) -> bool:
 
 
 def _is_mostly(layout: Layout, lines: list[bytes]) -> bool:
-    """Return True if lines are a log, and not a text that quotes a few lines of one."""
+    """Return True if most lines are a log, so that it is not a text that quotes a few log lines."""
     pieces = [piece for piece in split([b"\n".join(lines) + b"\n"], layout.pieces, HEAD_BYTES) if piece.text.strip()]
     own = sum(piece.lines for piece in pieces if _is_own(layout, piece.text))
     return own >= _LOG_SHARE_MIN * sum(piece.lines for piece in pieces)
 
 
 def _is_own(layout: Layout, text: bytes) -> bool:
-    """Return True if a record begins in a piece or continues in it, or if the piece is in the frame of records."""
+    """Return True if a record begins or continues in a piece of text, or if it belongs to a frame around records."""
     items = [(b"", text, False, 0)] if layout.unwrap is None else layout.unwrap(text)
     size = len(text) - text.count(b"\n") - text.count(b"\r")
     return any(
@@ -113,7 +113,7 @@ def looks_like_log(lines: list[bytes]) -> bool:
 
 
 def type_of(content: bytes) -> str:
-    """Return the type of a file that is not a broker's log.
+    """Return the type of a file that is not a broker's log, for example "image".
 
     Args:
         content: beginning of the file's content.

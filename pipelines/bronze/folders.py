@@ -21,7 +21,7 @@ _REMEDY = "give each cluster a name of its own in ingest.clusters"
 
 @dataclass(frozen=True)
 class Folder:
-    """Settings of a folder."""
+    """Settings of a folder of logs."""
 
     cluster: str = ""  #: the cluster's name; empty where only its zone is said
     timezone: str | None = None  #: IANA name; None for the general setting
@@ -38,10 +38,7 @@ class Folders:
     said: tuple[tuple[tuple[str, ...], Folder], ...] = ()
 
     def of(self, path: str) -> Folder:
-        """Return the settings of the innermost configured folder of a file.
-
-        If two patterns match, the longer one counts.
-        """
+        """Return the settings of the innermost configured folder that contains a file. Of two, the longer applies."""
         parts = [part.removesuffix("!") for part in PurePath(path).parent.parts] if self.said else []
         fitting = [
             (len(patterns), sum(map(len, patterns)), number)

@@ -71,7 +71,7 @@ _STARTED = re.compile(rb"\[Kafka ?(?:Raft)?Server (?:(?:id|nodeId)=)?\d+\],? (?:
 
 
 def cluster_in(message: bytes) -> str | None:
-    """Return the id of a cluster that a line names outside of client-chosen values. None if it names none."""
+    """Return the cluster id that a line names outside of client-chosen values. None if it names none."""
     is_request = message.startswith(b"Completed request:")
     named = _CLUSTER_FIELD.search(message) if is_request else _CLUSTER.match(message)
     return None if named is None else named.group(1).decode()
@@ -79,7 +79,7 @@ def cluster_in(message: bytes) -> str | None:
 
 @dataclass
 class Hints:
-    """Hints from the lines of one file about their writer. Counters count votes."""
+    """Hints about the writer of a file, from its lines. Counters count how many lines give a value."""
 
     brokers: Counter[int] = field(default_factory=Counter)  #: ids that lines state as their own
     #: ids that start scripts, environments and files of settings state, outside of records
@@ -100,7 +100,7 @@ class Hints:
     partitions: Counter[str] = field(default_factory=Counter)
 
     def observe(self, head: RecordHead) -> int | None:
-        """Add the hints of one record. Return `own_broker` of the record."""
+        """Add the hints of one record. Return the broker id that the record names as its writer, or None."""
         message = head.message
         kind = kind_of_logger(head.logger or "")
         self.kinds[kind] += 1
@@ -164,7 +164,7 @@ class Hints:
             self.versions.append(version)
 
     def _observe_settings(self, message: bytes) -> None:
-        """Record listeners and mode from the configuration that a broker logs at start. It is worth many votes."""
+        """Record listeners and mode from the configuration that a broker logs at start. They count as many lines."""
         settings = {key.decode(): value.decode(errors="replace") for key, value in _SETTING.findall(message)}
         for key in ("listeners", "advertised.listeners"):
             for host, port in _ENDPOINT.findall(settings.get(key, "")):
@@ -178,7 +178,7 @@ class Hints:
 
 
 def own_broker(head: RecordHead) -> int | None:
-    """Return the broker that a record names as its writer. None if it names none."""
+    """Return the id of the broker that a record names as its writer. None if it names none."""
     message, kind = head.message, kind_of_logger(head.logger or "")
     if kind == "kafka-request":
         return None
@@ -190,13 +190,13 @@ def own_broker(head: RecordHead) -> int | None:
 
 
 def named_broker(text: bytes) -> int | None:
-    """Return the broker that a line names as its own, anywhere in the line. None if it names none."""
+    """Return the broker id that a line names as its own, anywhere in the line. None if it names none."""
     number = _OWN.search(text)
     return _id_of(number)
 
 
 def _id_of(match: re.Match[bytes] | None) -> int | None:
-    """Return the node id that a pattern found. None if no node can have the id."""
+    """Return the node id in a match. None if the number cannot be a node id."""
     digits = match.group(match.lastindex) if match and match.lastindex else b""
     # Limiting the digits first bounds the time of int(), which refuses thousands of them.
     number = int(digits) if 0 < len(digits) <= _ID_DIGITS_MAX else None
@@ -226,7 +226,7 @@ def kind_of_logger(logger: str) -> str:
 
 
 def kind_of_name(path: str) -> tuple[str | None, str]:
-    """Return the kind of file by its name, and the prefix of the name (``broker1-``)."""
+    """Return (kind of log by the file's name or None, prefix of the name such as ``broker1-``)."""
     if source := source_of(path):
         # Lines of one source in a file of several: no other file has the same source.
         return None, source
@@ -239,7 +239,7 @@ def kind_of_name(path: str) -> tuple[str | None, str]:
 
 
 def is_appender(path: str) -> bool:
-    """Return True if a file has the name of an appender that Kafka ships, such as ``broker1-server.log``."""
+    """Return True if a file has the name of a log that Kafka ships, such as ``broker1-server.log``."""
     return _NAME_KIND.match(PurePath(path).name) is not None
 
 
@@ -267,7 +267,7 @@ def kind_of(path: str, kinds: Counter[str]) -> str:
 
 
 def decide(votes: Counter[int]) -> tuple[int | None, str | None]:
-    """Return the id that the votes agree on, or None with the reason why they do not."""
+    """Return (id that most lines agree on, None), or (None, reason why they do not)."""
     if not votes:
         return None, None
     top, count = votes.most_common(1)[0]

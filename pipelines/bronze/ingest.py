@@ -116,7 +116,7 @@ class IngestSummary:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Logs of a run, profiled, before any of their lines is stored."""
+    """The logs of a run, sampled, before any line is stored."""
 
     paths: Sequence[str | os.PathLike[str]]  #: as given
     discovered: FoundFiles
@@ -147,17 +147,17 @@ class Inputs:
 def read_inputs(
     spark: SparkSession | None, lake: Lake, paths: Sequence[str | os.PathLike[str]], config: IngestConfig
 ) -> Inputs | None:
-    """Profile log files and identify their brokers, all together.
+    """Sample log files and identify their brokers, over all files together.
 
     Args:
-        spark: None before the session starts: files are then profiled in the driver, while Spark starts.
+        spark: None before the session starts: files are then sampled on the driver, while Spark starts.
 
     Returns:
         The inputs. None if `spark` is None and the text is too long for the driver.
 
     Raises:
-        InputError: an input is missing, holds no logs, no file of it is a log, hardly any record is Kafka's, or
-            clusters or brokers cannot be distinguished.
+        InputError: an input is missing, has no logs, or hardly any record of Kafka; or clusters or brokers cannot be
+            distinguished.
     """
     discovered = discover(paths, config.include, config.exclude)
     lake.create([LOG_FILES, LOG_LINES, UNREAD_FILES, PROCESS_REMARKS])
@@ -206,7 +206,7 @@ def ingest_batches(
     batch_bytes: int = 0,
     waiting_bytes: int = 0,
 ) -> Iterator[IngestSummary]:
-    """Read log files into the lake, in batches in the order of their time (`pipelines.bronze.backfill`).
+    """Store log files in the lake, in batches by time (`pipelines.bronze.backfill`). Yield a summary per batch.
 
     The first batch is empty if the files and the text left by an earlier run exceed a batch. The text left is then
     audited separately.
@@ -215,9 +215,6 @@ def ingest_batches(
         new_id: returns a run id for each batch, ascending.
         batch_bytes: bytes of text per batch. 0 for a single batch.
         waiting_bytes: bytes of text in the lake that no run has audited.
-
-    Yields:
-        A summary after each batch.
 
     Raises:
         InputError: a file was rotated while it was read. Nothing of the batch is stored then.
@@ -272,7 +269,7 @@ def ingest_batches(
 
 
 def _unless_expired(item: Profile, closed_us: int) -> Profile:
-    """Return the profile of a file. If all of its days are expired, the file is registered and not opened again."""
+    """Return the profile. If all days of the file are expired, it is only registered, not read again."""
     if item.last_us is None or item.last_us >= closed_us:
         return item
     ended, closed = instant(item.last_us), instant(closed_us)
@@ -281,7 +278,11 @@ def _unless_expired(item: Profile, closed_us: int) -> Profile:
 
 
 def _logs(opened: Iterable[Profile | Unread], id_of: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
-    """Return the name and content id of the logs in each file that was read completely."""
+    """Return by file the (log name, content id) of its logs, for files that were read completely.
+
+    Args:
+        id_of: content id by log name.
+    """
     logs: dict[str, list[tuple[str, str]]] = defaultdict(list)
     not_whole = set()
     for item in opened:
@@ -297,7 +298,7 @@ def _logs(opened: Iterable[Profile | Unread], id_of: Mapping[str, str]) -> dict[
 def _profile(
     spark: SparkSession | None, sizes: Mapping[str, int], register: Rows, config: IngestConfig
 ) -> tuple[list[Profile], list[Unread]]:
-    """Return profiles of the files whose bytes are unknown, and the other files. Both are sorted by path."""
+    """Return (profiles of files with unknown content, other files), both sorted by path."""
     known = frozenset(row["sha256"] for row in register)
     hashed = known_files(sizes, known) if sum(sizes.values()) <= HASHED_HERE_BYTES_MAX else {}
     known_before = [Unread(path, sha, None) for path, sha in hashed.items()]
@@ -324,9 +325,9 @@ def _profile(
 
 
 def _marks(register: Rows) -> dict[str, list[tuple[int, str]]]:
-    """Return the length and content id of known plain files, by folder.
+    """Return by folder the (length, content id) of known plain files, which may have grown.
 
-    A log that is being written is not compressed, and stays in its folder.
+    A log that is still written is not compressed, and does not move.
     """
     marks: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for row in register:
@@ -339,10 +340,10 @@ def _marks(register: Rows) -> dict[str, list[tuple[int, str]]]:
 def _replace_remarks(
     spark: SparkSession, lake: Lake, files: Sequence[tuple[str, str]], config: IngestConfig, run_id: str
 ) -> None:
-    """Read crashes and pauses of JVMs. Rows of files that no longer exist stay.
+    """Replace the rows about JVM crashes and pauses. Rows of files that no longer exist are kept.
 
     Args:
-        files: path and type of each file.
+        files: (path, type) of each file.
     """
     how = how_of(config)
 
@@ -375,13 +376,13 @@ def _store_lines(
     run_id: str,
     registered: Set[str],
 ) -> set[str]:
-    """Append the lines of the files that have none yet, in one commit.
+    """Append the lines of files without stored lines, in one commit. Return files and bundles that changed meanwhile.
+
+    No lines of a changed file are stored.
 
     Args:
-        registered: runs whose files are in the register.
-
-    Returns:
-        Files and bundles that changed since they were profiled. None of their lines is stored.
+        readings: parts of files to read.
+        registered: ids of runs whose files are registered.
 
     Raises:
         InputError: no file is left, or files change each time.
@@ -420,7 +421,7 @@ def _file_of(log: Profile) -> str:
 
 
 def _with_lines(lake: Lake, file_ids: Sequence[str], registered: Set[str]) -> set[str]:
-    """Return the files that have lines in the lake. Such a file has all of its lines, since their commit is atomic."""
+    """Return the ids of files with lines in the lake. They have all their lines, because a commit is atomic."""
     if not file_ids or not lake.has_rows(LOG_LINES):
         return set()
     since_then = lake.find_unsettled_files(LOG_LINES, registered.__contains__)

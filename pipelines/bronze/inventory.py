@@ -49,12 +49,12 @@ def stat(path: str) -> Stat | None:
 def unchanged(
     stats: Mapping[str, Stat | None], entries: Iterable[ReadLog], registered: Mapping[str, str], patterns: str = ""
 ) -> dict[str, list[tuple[str, str]]]:
-    """Return the unchanged files: the name of each log in them, with the hash under which it is registered.
+    """Return by path the (log name, stored hash) of logs in files that have not changed.
 
     Args:
-        stats: size and time of the files at hand.
-        registered: hash as stored, by content id. A bundle is unchanged only if the register has all of its logs.
-        patterns: patterns that now select the members of bundles. Other patterns may select other logs of a bundle.
+        stats: current size and time of the files.
+        registered: stored hash by content id. A bundle is unchanged only if all its logs are registered.
+        patterns: patterns that select members of bundles. Entries made with other patterns are not used.
     """
     by_path: dict[str, list[ReadLog]] = defaultdict(list)
     for entry in entries:
@@ -86,8 +86,8 @@ def updated(
 
     Args:
         stats: size and time of files before they were read.
-        logs: name and content id of the logs that were read in each file. Files that were not read completely are
-            missing.
+        logs: (log name, content id) of the logs read in each file. Files that were not read completely are missing.
+        looked_us: time of the run, us.
     """
     unread = [entry for entry in entries if entry.path not in logs]
     new = [

@@ -10,7 +10,7 @@ from highwater.schemas.package_data import read_toml
 
 
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The tables. ``known.toml`` says what each of them is."""
+    """The tables of ``known.toml``, which describes them."""
 
     months: tuple[str, ...]
     own_ids: tuple[str, ...]

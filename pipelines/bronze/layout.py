@@ -42,7 +42,7 @@ Unwrap = Callable[[bytes], list[Item] | None]
 
 @dataclass(frozen=True)
 class Layout:
-    """One layout."""
+    """How records are written in a file: where they start, and how to parse them."""
 
     #: its conversion pattern, behind its wrappers' names: stored in ``bronze.log_files.layout``, it rebuilds it
     name: str
@@ -57,19 +57,16 @@ class Layout:
 
     @property
     def is_structured(self) -> bool:
-        """Return True if a record's parts are fields of an object."""
+        """Return True if the parts of a record are fields of a JSON object."""
         return self.name.endswith("}")
 
     def parser(self, zone: tzinfo) -> Parser:
-        """Return a parser of this layout's records.
-
-        The parser takes a whole text and returns a `RecordHead`. It returns None if the text does not fit the layout.
-        """
+        """Return a function that parses the text of a record to a `RecordHead`, or None if the text does not fit."""
         return self.make(Clock(zone))
 
 
 class Clock:
-    """Reads the times of one file. It caches the last seconds, since neighbouring lines share them."""
+    """Parses the times of one file. It caches recent seconds, because neighbouring lines share them."""
 
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
@@ -77,7 +74,7 @@ class Clock:
         self.seconds: dict[bytes, int] = {}
 
     def set_pass(self, is_second: bool) -> None:
-        """Read repeated local times as the second pass from now on if `is_second`, else as the first pass."""
+        """Read repeated local times (clock set back) as the second pass if `is_second` from now on."""
         if is_second != self._fold:
             self._fold = int(is_second)
             self.seconds.clear()
@@ -121,7 +118,7 @@ class Clock:
         return micros
 
     def _general(self, text: bytes, second: int) -> int:
-        """Return the time of a text of another length: no fraction, micro- or nanoseconds, a zone at the end."""
+        """Return the time of a text of unusual length: no fraction, micro- or nanoseconds, or a zone at the end."""
         rest = text[19:]
         digits = 0
         while digits + 1 < len(rest) and rest[digits + 1 : digits + 2].isdigit():

@@ -20,14 +20,14 @@ _STARTS = re.compile(
 
 
 class FileLife(NamedTuple):
-    """A broker that wrote a file, with the offset at which its lines begin."""
+    """The offset from which a broker's lines begin in a file that several brokers wrote in turn."""
 
     offset: int  #: of its first record, in bytes
     broker_id: int | None  #: None until a line shows it
 
 
 class LifeWatch:
-    """Finds the lives in a file from its records, in the order of the file, and the broker that each record names."""
+    """Finds which brokers wrote a file in turn, from its records in order."""
 
     def __init__(self) -> None:
         self._lives: list[FileLife] = [FileLife(0, None)]
@@ -35,7 +35,7 @@ class LifeWatch:
         self._offset = 0
 
     def see(self, offset: int, message: bytes, broker_id: int | None) -> None:
-        """Take a record. Streams that a wrapper mixes come one after the other, so offsets may decrease."""
+        """Add a record. Streams mixed in a wrapper follow each other, so offsets may decrease."""
         self._is_mixed = self._is_mixed or offset < self._offset
         if self._is_mixed:
             return
@@ -49,7 +49,7 @@ class LifeWatch:
             self._is_mixed = True
 
     def lives(self) -> tuple[FileLife, ...]:
-        """Return the lives of several consecutive brokers.
+        """Return where each of several consecutive brokers begins.
 
         Empty for a file of one broker, or of several brokers at the same time.
         """
@@ -60,7 +60,7 @@ class LifeWatch:
 
 
 def _merged(lives: Iterable[FileLife]) -> list[FileLife]:
-    """Return lives without starts that change nothing; the first life begins with the file."""
+    """Return the starts at which the broker changes. The first is the start of the file."""
     merged: list[FileLife] = []
     for life in lives:
         if not merged or life.broker_id not in (None, merged[-1].broker_id):

@@ -65,7 +65,7 @@ def columns_of(facts: str | None) -> StructType:
 
 
 def plan(paths: Sequence[str], config: IngestConfig) -> list[list[FileSpan]]:
-    """Profile all files, and return the spans that each task reads. A content that appears twice is read once.
+    """Sample all files, and return the parts that each task reads. Equal contents are read once.
 
     Raises:
         InputError: no file is a broker's log, or a log cannot be read.
@@ -96,7 +96,7 @@ def records(spans: Sequence[FileSpan], how: HowRead) -> Iterator[pa.RecordBatch]
 
 
 def facts_of(table: str, spans: Sequence[FileSpan], how: HowRead) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a silver table from one task's spans.
+    """Yield rows of a silver table from the parts of files that one task reads.
 
     If a fetch names a topic only by its id, the topic is ``id:<topic id>``. An audit finds the name in other files.
     """

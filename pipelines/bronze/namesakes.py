@@ -23,10 +23,10 @@ def told_apart(logs: Iterable[FileEvidence]) -> list[tuple[str, str]]:
     """Check that all logs with the same broker id are from the same broker.
 
     Returns:
-        Path and problem of a log that is assumed to be from the same broker as another folder's. One for each broker.
+        (path, problem) of logs that are assumed to be of the same broker as logs in another folder. One per broker.
 
     Raises:
-        InputError: two logs cannot be from the same broker. The error names both.
+        InputError: two logs cannot be from the same broker. Names both.
     """
     by_broker: dict[int, dict[str, list[FileEvidence]]] = defaultdict(lambda: defaultdict(list))
     for log in sorted(logs, key=lambda log: (log.first_us or 0, log.path)):

@@ -42,7 +42,7 @@ _CLUSTER_UNTOLD = (
 
 @dataclass(frozen=True)
 class FileEvidence:
-    """Evidence about one file, without its neighbours."""
+    """What one file's own lines show about its writer."""
 
     path: str  #: where it is
     kind: str  #: kind of file
@@ -66,10 +66,7 @@ class FileEvidence:
         return replace(self, cluster=name, is_named=True) if name else self
 
     def is_beside(self, other: FileEvidence) -> bool:
-        """Return True if both files are of one kind and overlap in time.
-
-        A broker writes one log of a kind at a time.
-        """
+        """Return True if both files are of one kind and overlap in time, so that two brokers wrote them."""
         if None in (self.first_us, self.last_us, other.first_us, other.last_us) or self.kind != other.kind:
             return False
         ends_us, begins_us = (self.last_us or 0, other.last_us or 0), (self.first_us or 0, other.first_us or 0)
@@ -98,10 +95,10 @@ def evidence(
     lives: Sequence[FileLife] = (),
     last_us: int | None = None,
 ) -> FileEvidence:
-    """Return the evidence from a file's own lines. Lines of a client are no evidence for a broker.
+    """Return what a file's own lines show. Lines of a client show nothing about a broker.
 
     Args:
-        lives: brokers that wrote the file one after the other. Empty if only one did.
+        lives: brokers that wrote the file in turn. Empty if only one did.
     """
     if hints.is_clients:
         return FileEvidence(path, kind)
@@ -135,7 +132,7 @@ def evidence(
 
 
 def resolve(files: Sequence[FileEvidence]) -> dict[str, Identity]:
-    """Return the identities of the new files, by path. The other files only give evidence."""
+    """Return the writer of each new file by path. The other files only give evidence."""
     known = _with_clusters(files)
     known = _with_listeners(known)
     known = _with_names(_with_folders(known))
@@ -154,7 +151,7 @@ def named(identity: Identity, cluster: str) -> Identity:
 
 
 def folders(path: str) -> Iterator[str]:
-    """Yield the folders that a file is in, innermost first."""
+    """Yield the folders that contain a file, innermost first."""
     return (str(parent) for parent in PurePath(path).parents)
 
 
@@ -226,7 +223,7 @@ def _with_folders(files: Sequence[FileEvidence]) -> list[FileEvidence]:
 
 
 def _own_names(path: str) -> frozenset[BrokerName]:
-    """Return the name of a broker in a path, and the numbered words of the file's own name but its kind."""
+    """Return the broker name in a path, and words with numbers in the file name that are not kinds of logs."""
     name = broker_name(path)
     words = {word for word in broker_names(PurePath(path).name) if kind_of_name(word.shape)[0] is None}
     return frozenset(words if name is None else words | {name})
@@ -275,7 +272,7 @@ def _are_two(file: FileEvidence, other: FileEvidence) -> bool:
 def _with_brokers(
     files: Sequence[FileEvidence], broker_of: Callable[[FileEvidence], int | None], source: str
 ) -> list[FileEvidence]:
-    """Return the files. Files without a known writer get a broker from `broker_of`, if they may be from a broker."""
+    """Return the files. Those without a known writer get the broker from `broker_of`, with `source` as its source."""
     known = []
     for file in files:
         is_asked = file.broker is None and not file.brokers and file.problem is None and file.kind != OTHER
@@ -285,7 +282,7 @@ def _with_brokers(
 
 
 class _Starts:
-    """Versions and modes from a broker's other files. A broker logs them at start, perhaps several files earlier."""
+    """Versions and modes from other files of the brokers. A broker logs them at start, maybe several files earlier."""
 
     def __init__(self, files: Iterable[FileEvidence]) -> None:
         self._versions: dict[tuple[str | None, int], list[tuple[int, str]]] = defaultdict(list)

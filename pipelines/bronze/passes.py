@@ -47,7 +47,7 @@ Marks = Mapping[str, Sequence[tuple[int, str]]]
 
 @dataclass(frozen=True)
 class HowRead:
-    """The part of ``[ingest]`` in the configuration that tasks need, without its validation."""
+    """Settings of ``[ingest]`` that tasks need, unvalidated."""
 
     timezone: str
     record_bytes_max: int
@@ -58,21 +58,21 @@ class HowRead:
     log_format: str = ""  #: as in `pipelines.bronze.profile.profile`
 
     def zone_of(self, path: str) -> str:
-        """Return the IANA name of the zone of a file's times."""
+        """Return the IANA time zone for a file."""
         return self.folders.of(path).timezone or self.timezone
 
     def is_log(self, name: str) -> bool:
-        """Return True if a member of a bundle is taken by its name, as a file of a folder is."""
+        """Return True if a bundle member is read because of its name, like a file in a folder."""
         return is_log(name, self.include, self.exclude)
 
     def is_asked(self, path: str) -> bool:
-        """Return True if the content of a member decides whether it is taken."""
+        """Return True if the content of a bundle member decides if it is read."""
         return is_asked(path, self.include, self.exclude)
 
 
 @dataclass(frozen=True)
 class Unread:
-    """A file without a profile: it could not be profiled, or its bytes are already in the lake."""
+    """A file that was not sampled: it cannot be read, or its content is already in the lake."""
 
     path: str
     sha256: str | None
@@ -85,12 +85,12 @@ ITEMS = Freezer(Profile, Unread, Hints, Passage, ByteRange, FileLife)
 
 
 def profiles(path: str, known: frozenset[str], marks: Marks, how: HowRead) -> Iterator[Profile | Unread]:
-    """Yield a profile of each log under a path.
+    """Yield a profile (sample result) of each log under a path.
 
     Args:
         path: a file that `pipelines.bronze.discover` found.
         known: hashes of stored files that need not be read.
-        marks: lengths and content ids of known files, by folder. A file of the folder may be a longer version of one.
+        marks: (length, content id) of known files by folder. A file in the folder may be a longer version of one.
     """
     try:
         with open_file(path) as file:
@@ -172,13 +172,13 @@ def require_kafka(
     register: Iterable[Any],
     known: Collection[str | None],
 ) -> None:
-    """Check that the input has records of Kafka. A verdict over other logs would be useless.
+    """Check that the input has records of Kafka, because a verdict over other logs is useless.
 
     Args:
         paths: as the user gave them.
-        profiles: profiles of the files that were read.
+        profiles: profiles of files that were read.
         register: rows of ``bronze.log_files``.
-        known: hashes of registered files that are in the input, too. They count by their registered type.
+        known: hashes of registered files in the input, which count by their registered type.
 
     Raises:
         InputError: hardly any record of the input is Kafka's.
@@ -230,10 +230,10 @@ def _of_member(path: str, member: Member, marks: Marks, how: HowRead, layout: st
 
 
 def _with_type(item: Profile, head: bytes) -> Profile:
-    """Return the profile, with the type of a file that is not a broker's log, by its content.
+    """Return the profile, with the file type if it is not a broker's log.
 
     Args:
-        head: beginning of the file, as stored.
+        head: beginning of the file as stored.
     """
     if item.kafka_records or item.content_bytes == 0 or is_appender(item.path) or item.source:
         return item

@@ -73,7 +73,7 @@ def remarks(file_type: str, lines: Iterable[bytes], zone: tzinfo) -> list[Remark
 
 
 def lines_of(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a content. A part of a line beyond `_LINE_MAX` is left out."""
+    """Yield the lines of a content, truncated at `_LINE_MAX`."""
     rest = b""
     for block in blocks:
         *whole, rest = (rest + block).split(b"\n")
@@ -84,7 +84,7 @@ def lines_of(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _pauses(lines: Iterable[bytes]) -> Iterator[Remark]:
-    """Yield the pauses of a GC log that are long enough."""
+    """Yield the pauses in a GC log that exceed the minimum."""
     begun: tuple[bytes, bytes, int] | None = None
     for number, line in enumerate(lines, 1):
         if (match := _UNIFIED.match(line)) is not None:
@@ -138,9 +138,7 @@ def _text(line: bytes) -> str:
 
 
 def writer_of(path: str, logs: Sequence[Mapping[str, Any]]) -> tuple[str | None, int] | None:
-    """Return the cluster and broker of the logs that are nearest to a file.
-
-    None if these logs have several brokers, or no broker.
+    """Return (cluster, broker) of the logs nearest to a file. None if these are of several brokers or of none.
 
     Args:
         logs: rows of ``bronze.log_files``: cluster_id, broker_id, path.

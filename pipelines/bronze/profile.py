@@ -44,7 +44,7 @@ EXPECTED_LINES = (
 
 @dataclass(frozen=True)
 class Profile:
-    """Result of the first pass over a file."""
+    """Result of sampling a file."""
 
     path: str  #: as found
     sha256: str  #: of the file as stored
@@ -88,7 +88,7 @@ def stored_sha256(path: str) -> str:
 
 
 def known_files(paths: Iterable[str], known: frozenset[str]) -> dict[str, str]:
-    """Return the files whose bytes are known, with their hash. An unreadable file is not known."""
+    """Return by path the hash of files whose content is known. Unreadable files are not."""
     hashes = {}
     for path in paths if known else ():
         with suppress(OSError):
@@ -107,16 +107,16 @@ def profile(
     log_format: str = "",
     layout_name: str = "",
 ) -> list[Profile]:
-    """Profile a file: one profile, or several if lines of several sources are mixed in it (`pipelines.bronze.streams`).
+    """Sample a file. Return one profile, or one per source if it mixes several (`pipelines.bronze.streams`).
 
     Args:
         file: the opened file or bundle member.
-        zone: IANA zone of times that carry none.
+        zone: IANA zone for times without one.
         record_bytes_max: as in `pipelines.bronze.reader.sourced_records`.
-        marks: lengths in bytes and content ids of known files. This file may be a longer version of one.
-        range_bytes: length of the ranges into which the file is cut, if possible. None: it is not cut.
-        log_format: the layout that a user names. Empty: it is inferred.
-        layout_name: layout of the file, `Profile.changed_layout` of an earlier pass. Empty: it is inferred.
+        marks: (length in bytes, content id) of known files. This file may be a longer version of one.
+        range_bytes: length of the ranges into which the file is split, if possible. None to keep it whole.
+        log_format: layout given by the user. Empty to infer it.
+        layout_name: `Profile.changed_layout` of an earlier pass. Empty to infer the layout.
 
     Raises:
         OSError: the file cannot be read.
@@ -242,7 +242,7 @@ def _problem(
 
 
 def _known_error(lines: Sequence[bytes]) -> str:
-    """Return a known error with which a program ended, its meaning and remedy. Empty if the lines show none."""
+    """Return the error that ended a program, with meaning and remedy. Empty if the lines show no known one."""
     for line in lines:
         thrown = most_specific(line.decode(errors="replace")) if b"Error" in line or b"Exception" in line else None
         cause = None if thrown is None else cause_of(thrown)

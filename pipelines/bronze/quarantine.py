@@ -39,18 +39,18 @@ class Quarantined(NamedTuple):
 
 
 class Custody(NamedTuple):
-    """The quarantined and the released files."""
+    """Quarantined files, and files that were released from quarantine."""
 
     quarantined: Mapping[str, Mapping[str, Any]]  #: rows of ``quality.quarantined_files`` in force, by file
     released: Mapping[str, str]  #: the latest release of each file that was ever released
 
     def batch_of(self, file_id: str, run_id: str) -> str:
-        """Return the batch of a file's rows: its ingest, or its release if that was later."""
+        """Return the batch of a file's rows: the run id of its ingest, or of its later release."""
         return max(run_id, self.released.get(file_id, run_id))
 
 
 def custody(lake: Lake) -> Custody:
-    """Return the custody that ``quality.quarantined_files`` records. It is cheap if no file was ever quarantined."""
+    """Return the quarantine state of a lake. It is cheap if no file was ever quarantined."""
     return custody_of(lake.rows(QUARANTINED_FILES, *QUARANTINED_FILES.column_names).to_pylist())
 
 
@@ -66,7 +66,7 @@ def batches_without(lake: Lake, file_ids: Set[str]) -> set[str]:
 
 
 def custody_of(rows: Iterable[Mapping[str, Any]]) -> Custody:
-    """Return `custody` of the table's rows."""
+    """Return the quarantine state from rows of ``quality.quarantined_files``."""
     steps: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         steps[row["file_id"]].append(row)
@@ -96,10 +96,10 @@ def _problem(row: Mapping[str, Any]) -> str:
 
 
 def put(lake: Lake, batch_id: str, files: Sequence[tuple[str, str, Sequence[str], str]]) -> None:
-    """Quarantine files of a batch. It is safe to repeat.
+    """Quarantine files of a batch. Safe to repeat.
 
     Args:
-        files: id, path, failed expectations, and the first of these in words, for each file.
+        files: (id, path, ids of failed checks, description of the first) of each file.
     """
     known: set[str] = set()
     if lake.has_rows(QUARANTINED_FILES):

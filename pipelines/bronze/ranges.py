@@ -30,10 +30,10 @@ class ByteRange(NamedTuple):
 
 
 class RangeCutter:
-    """Cuts a content into ranges while it is read, at places that its reader proposes.
+    """Splits a content into ranges while it is read, at positions that its reader proposes.
 
     Args:
-        range_bytes: minimum length of a range in bytes. A range ends at the next place after it.
+        range_bytes: minimum length of a range. It ends at the next position after that.
     """
 
     def __init__(self, range_bytes: int) -> None:
@@ -46,7 +46,7 @@ class RangeCutter:
         self._block_start = 0
 
     def tap(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the blocks. A place that is proposed before the next block is in the last block."""
+        """Yield the blocks unchanged. The reader proposes positions in the last block before asking for the next."""
         for block in blocks:
             self._block = block
             yield block
@@ -54,7 +54,7 @@ class RangeCutter:
             self._block_start += len(block)
 
     def ranges(self) -> tuple[ByteRange, ...]:
-        """Return the ranges of the text that was read. Empty if the text is not longer than one range."""
+        """Return the ranges of the text read so far. Empty if there is only one."""
         ranges = [part for part in (*self._ranges, self._under_way) if part.start < part.end]
         return tuple(ranges) if len(ranges) > 1 else ()
 
@@ -88,9 +88,9 @@ def _longer(part: ByteRange, read: memoryview) -> ByteRange:
 
 
 class StartCutter(RangeCutter):
-    """Cuts a content without wrapper into ranges. Each range starts where a record starts.
+    """Splits a content without wrapper into ranges that start at records.
 
-    If a record may end elsewhere than at the next record start, a cut needs a place without such records nearby
+    If a record may end elsewhere than at the next record start, a split needs a position without such records nearby
     (`pipelines.bronze.record_ends`).
 
     Args:
@@ -142,9 +142,9 @@ class StartCutter(RangeCutter):
 
 
 class RangeReader:
-    """One pass over a range of a file.
+    """Reads one range of a file once.
 
-    Iterate `blocks` once. After that, `is_same` is True if the range has not changed since it was cut.
+    Iterate `blocks` once. Then `is_same` is True if the range has not changed since it was determined.
     """
 
     def __init__(self, file: SeekableFile, part: ByteRange) -> None:
@@ -157,7 +157,7 @@ class RangeReader:
         return self._checksum == self._part.checksum
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the bytes of the range in blocks; fewer if the file has become shorter."""
+        """Yield the bytes of the range in blocks. Fewer if the file was truncated."""
         self._file.seek(self._part.start)
         left = self._part.end - self._part.start
         while block := self._file.read(min(left, BLOCK_BYTES)):

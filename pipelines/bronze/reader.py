@@ -74,17 +74,17 @@ def sourced_records(
     line_no: int = 1,
     cutter: RangeCutter | None = None,
 ) -> Sourced:
-    """Yield the records of a file in its layout, each with the source that its wrapper names.
+    """Yield (source, record) of a file. The wrapper around a line names the source.
 
     The source is empty if no wrapper names one. It is None for lines outside of any wrapper.
 
     Args:
-        blocks: consecutive pieces of the content, cut anywhere.
+        blocks: consecutive pieces of the content, split anywhere.
         layout: shows where records start. None if unknown.
         record_bytes_max: limit of a record's text in bytes, at least `START_BYTES_MAX`.
         byte_offset: offset of the first block in the file. It must be at a line start.
         line_no: number of the line at `byte_offset`.
-        cutter: receives the places at which a wrapped file can be cut. The file must be read from its beginning.
+        cutter: receives positions at which a wrapped file can be split. The file must be read from its beginning.
     """
     unwrap = layout.unwrap if layout is not None else None
     reader = _Reader(layout, max(record_bytes_max, START_BYTES_MAX), cutter if unwrap is not None else None)
@@ -107,7 +107,7 @@ class _Run(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """An item of a file, with its place."""
+    """A logged line, or a part of one, with its position."""
 
     name: bytes | None  #: of its stream; None for what is not of the log
     text: bytes
@@ -120,7 +120,7 @@ class Logged(NamedTuple):
 
 
 class _Piece:
-    """A logged line, or a record of several lines, up to the bytes read."""
+    """A logged line or a multi-line record, as far read."""
 
     __slots__ = ("cut", "length", "line_no", "lines", "offset", "size", "starts", "texts")
 
@@ -135,7 +135,7 @@ class _Piece:
         self.cut = 0  # number of the place at which it was under way
 
     def cut_behind(self, lines: int, is_ended: bool) -> _Piece:
-        """Remove and return the lines of a plain text after the first `lines`."""
+        """Remove the lines after the first `lines` from a plain text, and return them."""
         cut = _Piece(Logged(b"", b"", False, 0, 0, self.line_no + lines, 0, is_ended))
         self.texts, cut.texts = self.texts[:lines], self.texts[lines:]
         cut.size = cut.length = sum(len(text) + 1 for text in cut.texts) - (not is_ended)
@@ -179,7 +179,7 @@ class _Reader:
         self._frame_shape: str | None = None
 
     def read_plain(self, blocks: Iterable[bytes], byte_offset: int, line_no: int) -> Sourced:
-        """Yield the records of lines as they were logged."""
+        """Yield the records of a file whose lines have no wrapper."""
         stream = _Stream(b"", RecordEnds(self._layout, self._max))
         for piece in self._runs(blocks, LineSplitter(byte_offset, line_no, self._line_bytes_max)):
             if isinstance(piece, _Run):
@@ -202,7 +202,7 @@ class _Reader:
         return self._max * _LINE_FACTOR + _LINE_EXTRA_BYTES
 
     def _runs(self, blocks: Iterable[bytes], lines: LineSplitter) -> Iterator[Piece | _Run]:
-        """Yield lines, or runs of records or empty lines. Runs are the fast path for nearly all blocks."""
+        """Yield lines, or runs of records or of empty lines. Runs are the fast path for nearly all blocks."""
         next_start = re.compile(rb"\n" + self._start.pattern)
         for block in blocks:
             if len(block) >= _EMPTY_BYTES and not lines.dropped and not (lines.held + block).strip(b"\r\n"):
@@ -268,7 +268,7 @@ class _Reader:
             yield b"", record
 
     def read_wrapped(self, blocks: Iterable[bytes], unwrap: Unwrap, byte_offset: int, line_no: int) -> Sourced:
-        """Yield the records of lines that are in a wrapper each."""
+        """Yield the records of a file whose lines each have a wrapper."""
         #: Lines before the first one that is framed.
         early: list[Logged] = []
         for line in self._in_order(blocks, unwrap, byte_offset, line_no):
@@ -299,7 +299,7 @@ class _Reader:
             yield from self._close(stream)
 
     def _add(self, stream: _Stream, line: Logged) -> Iterator[tuple[bytes, RawRecord]]:
-        """Take the next item of a stream."""
+        """Add the next line of a stream. Yield the records that it completes."""
         stream.last = line.offset
         piece = stream.line
         if piece is None:
@@ -348,7 +348,7 @@ class _Reader:
                 counted += own
 
     def _bare(self, text: bytes) -> bytes:
-        """Return a line without the signs before its record, and without the same signs after it."""
+        """Return a line without the characters before its record, and without the same ones after it."""
         glued = _GLUED.match(text)
         if glued is None or self._start.match(text) or not self._start.match(text, glued.end()):
             return text
@@ -367,7 +367,7 @@ class _Reader:
                 offset += line.size
 
     def _entries(self, logged: Iterable[Logged], layout: Layout) -> Iterator[Entry]:
-        """Yield entries with their sort keys: an item of a container, or a record's line with those that follow."""
+        """Yield entries with sort keys: a container's item, or a record's first line with its continuation lines."""
         parse, is_by_time = layout.parser(UTC), layout.order == BY_TIME
         is_single = layout.is_entry or layout.order == LINES_BACKWARDS
         times: dict[bytes | None, int] = {}
@@ -392,7 +392,7 @@ class _Reader:
             yield key(), held
 
     def _line(self, stream: _Stream, cut: bool = False) -> Iterator[tuple[bytes, RawRecord]]:
-        """Yield a whole logged line: it begins a record, or belongs to the one before it."""
+        """Handle a whole logged line: it begins a record, or continues the previous one."""
         line, before = stream.line, stream.record
         if line is None:
             return
@@ -427,9 +427,9 @@ class _Reader:
         yield from ((stream.source, record) for record in stream.endings.take(is_last=True))
 
     def _propose(self, cutter: RangeCutter, start: int, line_no: int) -> None:
-        """Propose that a range begins at `start`, unless a line there continues from an earlier piece.
+        """Propose that a range begins at `start`, unless its line continues an earlier one.
 
-        The place is confirmed when no open record continues behind it.
+        The position is confirmed when no open record continues after it.
         """
         if (
             start < cutter.due_at
@@ -483,7 +483,7 @@ class _Reader:
                 self._settle(begins=not goes_on)
 
     def _is_foreign(self, line: Logged) -> bool:
-        """Return True for a whole line of another program; a part of a line shows nothing."""
+        """Return True for a whole line of another program. Parts of lines are never."""
         if line.name is None:
             return False
         is_begun = self._start.match(line.text) is not None
@@ -506,9 +506,8 @@ class _Reader:
         return record is not None and is_behind(line.text, record.texts, self._layout)
 
     def _is_open(self, record: _Piece) -> bool:
-        """Return True if a record has no logger yet, and may hold a value of a client.
-
-        Such a record may contain any lines.
+        """Return True if a record has no logger yet and may contain a client's value. Any line may be part of it
+        then.
         """
         tail = self._layout.tail if self._layout is not None else None
         first, last = (record.texts[at].removesuffix(b"\r") for at in (0, -1))
@@ -517,10 +516,10 @@ class _Reader:
         return can_hold_value(self._parse, first)
 
     def _is_of_others(self, line: Logged) -> bool:
-        """Return True if a line outside of the log is text of another program that no form of remarks matches.
+        """Return True if a line outside of the log is another program's, although no known pattern matches.
 
-        A damaged line of the log's own may have lost its frame, and still has its time. An object of a container may
-        be about the container.
+        A damaged log line may have lost its wrapper, and still has its time. A container's object may be about the
+        container.
         """
         if line.name is None and self._layout is not None and is_within_text(self._layout):
             return not has_anchor(line.text)
@@ -550,5 +549,5 @@ def _place(stream: _Stream) -> int:
 
 
 def _is_undamaged(text: bytes) -> bool:
-    """Return True if a text has no NUL, no carriage return and no long run of a filling."""
+    """Return True if a text has no NUL, carriage return or long run of filler bytes."""
     return b"\0" not in text and b"\r" not in text and not any(run in text for run in (_EMPTY_LINES, *_FILLINGS[1:]))

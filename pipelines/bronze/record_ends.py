@@ -37,7 +37,7 @@ _SETTINGS: Final = re.compile(rb"[^\n]*(?<!\))(?:\n\t[^\n]*)+\n \([^()\n]*\)")
 
 
 class RecordEnds:
-    """Records of one stream in order, held until later records can no longer change them.
+    """Holds records of one stream in order until later ones can no longer change where they end.
 
     Attributes:
         records: records that are held.
@@ -64,7 +64,7 @@ class RecordEnds:
         self._holder = -FAR_BYTES
 
     def add(self, record: RawRecord) -> None:
-        """Take the next record."""
+        """Add the next record."""
         self.records.append(record)
         if record.problem is None or record.problem == BINARY:
             self.look(record)
@@ -77,12 +77,12 @@ class RecordEnds:
 
     @property
     def is_odd(self) -> bool:
-        """Return True if it holds a record with no logger or with several."""
+        """Return True if a held record has no logger or several."""
         return bool(self._odd)
 
     @property
     def is_open(self) -> bool:
-        """Return True if it holds a record without a logger."""
+        """Return True if a held record has no logger."""
         return any(not loggers for _, loggers in self._odd)
 
     def release(self) -> list[RawRecord]:
@@ -92,7 +92,7 @@ class RecordEnds:
         return released
 
     def take(self, is_last: bool = False) -> list[RawRecord]:
-        """Remove and return the settled records. If `is_last`, no more records follow and all are returned."""
+        """Remove and return the records whose end is certain. If `is_last`, no more follow: return all."""
         if self._odd:
             self._settle(is_last)
         count = len(self.records)
@@ -119,7 +119,7 @@ class RecordEnds:
             self._leave_open(offset)
 
     def _close(self, offset: int, opened: list[int]) -> None:
-        """Find which record a record with several loggers ends: an open record, an unknown one, or none."""
+        """Find which earlier record one with several loggers completes: one with no logger, an unknown one, none."""
         first = last = self._index(offset)
         count = len(opened)
         while count and offset - opened[count - 1] < FAR_BYTES:
@@ -140,7 +140,7 @@ class RecordEnds:
         self._doubt_before(offset)
 
     def _doubt_before(self, offset: int) -> None:
-        """Mark a rest as doubtful, and all records before it from the first one that it may end."""
+        """Mark a remaining text as uncertain, with all records from the first one that it may complete."""
         end = self._index(offset)
         near = self._index(max(offset - FAR_BYTES + 1, self._before))
         first = near if self._holder > offset - FAR_BYTES else None
@@ -160,7 +160,7 @@ class RecordEnds:
         return head is not None and head.logger is not None
 
     def _leave_open(self, offset: int) -> None:
-        """Handle a record without a logger that no later record closes."""
+        """Handle a record without a logger that no later record completes."""
         at = self._index(offset)
         of_clients = self._can_hold_value(self.records[at])
         of_clients |= self._run == (offset, True)
@@ -182,19 +182,19 @@ class RecordEnds:
 
 
 def can_hold_value(parse: Parser | None, text: bytes) -> bool:
-    """Return True if a value that a client chose may begin in a record, which may lack its end."""
+    """Return True if a client's value may begin in a record, which may be incomplete."""
     head = parse(text) if parse is not None else None
     return head is None or can_hold_client_value(head.message.decode(errors="replace"))
 
 
 def are_plain(before: bytes, after: bytes, starts: re.Pattern[bytes], tail: re.Pattern[bytes]) -> bool:
-    """Return True if all records that begin near a place end as usual, so that no earlier record affects a later one.
+    """Return True if all records near a position end normally, so that no earlier record affects a later one.
 
     Args:
-        before: up to `FAR_BYTES` before the place, at which a record starts.
-        after: up to twice as many bytes after the place.
+        before: up to `FAR_BYTES` before the position, at which a record starts.
+        after: up to twice as many bytes after it.
         starts: matches a line end and the start of a record.
-        tail: as in `RecordEnds`.
+        tail: matches a logger at the end of a message.
     """
     content = (before + after).replace(b"\r\n", b"\n")
     begins = [0] if len(before) < FAR_BYTES else []  # start of the file, which has no line end before it
@@ -208,7 +208,7 @@ def are_plain(before: bytes, after: bytes, starts: re.Pattern[bytes], tail: re.P
 
 
 def _loggers(text: bytes, tail: re.Pattern[bytes]) -> int:
-    """Count the loggers of a record: any name at the end of its head line, and names of loggers in later lines."""
+    """Return the number of loggers in a record: any name at the end of the first line, logger names in later lines."""
     end = text.find(b"\n")
     if end < 0 and text[-1:] in LAST_BYTES:
         return 1

@@ -32,7 +32,7 @@ class Sources:
         self._block = b""
 
     def tap(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the blocks. Announce each block to the counters before it is yielded."""
+        """Yield the blocks. Each counter sees a block before it is yielded."""
         for block in blocks:
             self._block = block
             for watch in self._of.values():
@@ -40,7 +40,7 @@ class Sources:
             yield block
 
     def of(self, source: bytes | None) -> RecordWatch:
-        """Return the counter of a source's records. A source of None is for lines without a wrapper."""
+        """Return the counter for a source. None is the source of lines without a wrapper."""
         watch = self._of.get(source)
         if watch is None:
             watch = self._of[source] = RecordWatch(Hints(), self._layout, self._zone)
@@ -48,9 +48,9 @@ class Sources:
         return watch
 
     def parts(self) -> dict[str, RecordWatch]:
-        """Return the counters of sources with Kafka's records, by name, and one counter for the other lines.
+        """Return by name the counters of sources with Kafka's records, and one counter for the other lines.
 
-        If the file is not mixed, the only name is empty.
+        If the file does not mix sources, the only name is empty.
         """
         named = {source: watch for source, watch in self._of.items() if source is not None}
         of_kafka = {source: watch for source, watch in named.items() if watch.is_kafka}
@@ -76,7 +76,7 @@ class Sources:
 
 
 class RecordWatch:
-    """Counts records, and parses some of them for hints: all at the start of the file, and around rare texts."""
+    """Counts records, and parses some for hints: all at the start of the file, and those near rare texts."""
 
     def __init__(self, hints: Hints, layout: Layout | None, zone: tzinfo) -> None:
         self.hints = hints
@@ -144,7 +144,7 @@ class RecordWatch:
         self._last = record
 
     def _look(self, record: RawRecord, time_us: int, is_asked: bool) -> None:
-        """Handle a record whose time was read."""
+        """Handle a record whose time was parsed."""
         if self._strays.asks(record.text):
             self._strays.see(record.byte_offset, time_us, record.text)
         first_us = self._strays.first_us or self.first_us or time_us
@@ -180,7 +180,7 @@ class RecordWatch:
         self.last_us = last_us if last_us is not None or self._settled is None else self._time_us(self._settled)
 
     def passages(self) -> list[Passage]:
-        """Return the passages of repeated hours. The last record shows if the file ends in one."""
+        """Return what the file shows about hours that were repeated when clocks were set back."""
         last_us = self._time_us(self._last) if self._last is not None and self._hours else None
         if self._last is not None and last_us is not None:
             self._see(self._last, last_us)

@@ -36,13 +36,16 @@ class LoggedBroker:
 def identify(
     new: Sequence[Profile], known: Sequence[Unread], register: Rows, said: Folders = NO_FOLDERS, cluster: str = ""
 ) -> tuple[dict[str, Identity], list[tuple[str, str]]]:
-    """Return the identities of the new files, and problems.
+    """Return (writer of each new file by path, [(path, problem)]).
 
-    Problems are about files that are already in the lake, and about brokers with the same id.
+    Problems are about files already in the lake, and about brokers with the same id.
 
     Args:
-        said: configured settings of folders, with cluster names.
-        cluster: cluster name for files without any evidence. Empty: their cluster stays unknown.
+        new: profiles of new files.
+        known: files whose content is in the lake.
+        register: rows of ``bronze.log_files``.
+        said: configured folders with cluster names.
+        cluster: cluster name for files without any evidence. Empty leaves it unknown.
 
     Raises:
         InputError: one name means two clusters, or two brokers cannot be distinguished.
@@ -83,14 +86,14 @@ def identify(
 
 
 def _rows_by_content(register: Rows) -> Callable[[Unread], Row]:
-    """Return a function that returns the register's row of a known file, or of a source in a mixed file."""
+    """Return a function from a known file, or a source within it, to its row of ``bronze.log_files``."""
     of_source = {(row["sha256"], source_of(row["path"])): row for row in register}
     of_file = {row["sha256"]: row for row in register}
     return lambda item: of_source.get((item.sha256, source_of(item.path))) or of_file[item.sha256 or ""]
 
 
 def of_sources(items: Iterable[Unread], register: Rows) -> Iterator[Unread]:
-    """Yield the items. A known file that mixes several sources becomes an item for each source."""
+    """Yield the items. A known file with several sources becomes one item per source."""
     sources: dict[str, set[str]] = defaultdict(set)
     for row in register:
         source = source_of(row["path"])
@@ -109,7 +112,7 @@ def _evidence(item: Profile) -> FileEvidence:
 
 
 def _told_apart(new: Sequence[Profile], identities: Mapping[str, Identity], register: Rows) -> list[tuple[str, str]]:
-    """Return the result of `told_apart` for files without a known cluster."""
+    """Check files without a known cluster with `told_apart`. Return (path, problem)."""
     logs = [
         replace(_evidence(item), broker=identities[item.path].broker_id)
         for item in new
@@ -124,7 +127,7 @@ def _told_apart(new: Sequence[Profile], identities: Mapping[str, Identity], regi
 
 
 def _stored_evidence(row: Row, path: str, said: Folders) -> FileEvidence:
-    """Return the evidence of a file that an earlier run read. Evidence from a folder does not count."""
+    """Return the evidence about a file read by an earlier run. Evidence from its folder is not used."""
     is_by_lines = row["broker_id_source"] in BY_LINES
     return FileEvidence(
         path=path,
@@ -142,7 +145,7 @@ def _stored_evidence(row: Row, path: str, said: Folders) -> FileEvidence:
 
 
 def _changes(files: Sequence[FileEvidence], register: Rows) -> list[tuple[str, str]]:
-    """Return the files of the lake without an owner, if the new files show their owner."""
+    """Return (path, change) of the lake's files without an owner for which new files now show one."""
     lost = {row["path"] for row in register if row["broker_id"] is None and row["layout"] is not None}
     asked = [replace(file, new=not file.new and file.path in lost) for file in files]
     if not any(file.new for file in asked):
@@ -155,11 +158,11 @@ def _changes(files: Sequence[FileEvidence], register: Rows) -> list[tuple[str, s
 
 
 def in_their_pass(new: Mapping[str, Profile], register: Rows, zone_of: Callable[[str], str]) -> dict[str, Profile]:
-    """Return the profiles, with the pass in which lines of a repeated hour are read.
+    """Return the profiles with the right pass for lines of a repeated hour (clocks set back).
 
     Args:
         new: profiles by content id.
-        zone_of: returns the IANA name of a file's zone.
+        zone_of: returns the IANA zone of a file.
     """
     if not any(item.passages for item in new.values()):
         return dict(new)
@@ -222,7 +225,7 @@ def file_row(item: Profile, identity: Identity, run_id: str) -> dict[str, Any]:
 
 
 def brokers(identities: Iterable[Identity], known: Sequence[Unread], register: Rows) -> tuple[LoggedBroker, ...]:
-    """Return the brokers of the new and the known files. If versions differ, the highest as text is used."""
+    """Return the brokers of new and known files. If versions differ, the highest as text is used."""
     row_of = _rows_by_content(register)
     sightings = [
         (item.cluster_id, broker, item.kafka_version, item.mode)

@@ -30,7 +30,7 @@ DISORDER_US = 60 * _SECOND_US
 
 
 class Repeat(NamedTuple):
-    """A span of local time that occurs twice."""
+    """A span of local time that occurs twice, because clocks are set back."""
 
     start_us: int  #: instant at which its first pass begins
     switch_us: int  #: instant at which clocks are set back: the second pass begins
@@ -42,12 +42,12 @@ class Repeat(NamedTuple):
 
     @property
     def end_us(self) -> int:
-        """Return the instant at which the second pass ends."""
+        """Return when the second pass ends, us since the epoch."""
         return self.switch_us + self.span_us
 
     @property
     def hours(self) -> list[bytes]:
-        """Return the hours of local time that it covers, as they begin a time in a log, with a blank and with a T."""
+        """Return the local hours of the span as logs write them, with a blank and with a T: ``2026-10-25 02``."""
         first, last = self.start_us + self.offset_us, self.switch_us - 1 + self.offset_us
         hours = range(first // _HOUR_US, last // _HOUR_US + 1)
         texts = [instant(hour * _HOUR_US).strftime(f"%Y-%m-%d{sign}%H") for hour in hours for sign in " T"]
@@ -56,7 +56,7 @@ class Repeat(NamedTuple):
 
 @lru_cache(maxsize=256)
 def repeats(zone: tzinfo, year: int) -> tuple[Repeat, ...]:
-    """Return the spans that a zone repeats, for clock changes in a year of UTC."""
+    """Return the repeated spans of a zone for clock changes in a UTC year."""
     first = int(datetime(year, 1, 1, tzinfo=UTC).timestamp())
     last = int(datetime(year + 1, 1, 1, tzinfo=UTC).timestamp())
     spans = []
@@ -83,7 +83,7 @@ def _offset_s(zone: tzinfo, time_s: int) -> int:
 
 
 class Passage(NamedTuple):
-    """What the lines of a file show about a repeated span. Instants are those that the first pass gives."""
+    """What the lines of a file show about a repeated span. Times belong to the first pass."""
 
     #: start_us, span_us: of the `Repeat`
     start_us: int
@@ -106,7 +106,7 @@ class Passage(NamedTuple):
 
 
 class PassageWatch:
-    """Collects passages from the lines of a file near repeated spans, in order."""
+    """Collects what a file's lines near repeated spans show, in order."""
 
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
@@ -120,30 +120,30 @@ class PassageWatch:
         self._leap_offset: int | None = None
 
     def hours(self, time_us: int) -> list[bytes]:
-        """Return the hours, as a log writes them, whose lines must be passed to `see`.
+        """Return the hours, as logs write them, whose lines must be passed to `see`.
 
         Args:
-            time_us: first time of the log, microseconds since the epoch.
+            time_us: first time of the log, us since the epoch.
         """
         year = instant(time_us).year
         self._repeats = [span for near in range(year - 1, year + 3) for span in repeats(self._zone, near)]
         return [hour for span in self._repeats for hour in span.hours]
 
     def passages(self) -> list[Passage]:
-        """Return the passages found, in order."""
+        """Return what was found about each repeated span, in order."""
         return list(self._passages)
 
     def is_repeated(self, time_us: int) -> bool:
-        """Return True if an instant is in a first pass."""
+        """Return True if a time is in a first pass, so that the second pass has the same local time."""
         return any(span.start_us <= time_us < span.switch_us for span in self._repeats)
 
     def see(self, byte_offset: int, time_us: int, is_repeated: bool) -> None:
-        """Take the next line.
+        """Add the next line.
 
         Args:
             byte_offset: offset of the line in the file.
-            time_us: time of the line, read as in the first pass, microseconds since the epoch.
-            is_repeated: True if the line may be in the second pass as well.
+            time_us: time of the line in the first pass, us since the epoch.
+            is_repeated: True if the line may be in the second pass instead.
         """
         if not is_repeated:
             self._outside(time_us)
@@ -222,7 +222,7 @@ class Placed:
 
 
 def placed(logs: Iterable[SeriesLog]) -> dict[str, Placed]:
-    """Return how the times of files are read, by path, for files with lines in a repeated span."""
+    """Return by path how the times of files with lines in a repeated span are read."""
     series: dict[tuple[str, ...], list[SeriesLog]] = defaultdict(list)
     of_run = []
     for log in logs:
@@ -261,7 +261,7 @@ def _placed(log: SeriesLog, decisions: dict[tuple[str, int], bool | None]) -> Pl
 
 
 def _decided(series: Sequence[SeriesLog], start_us: int, span_us: int) -> dict[str, bool | None]:
-    """Return True by path if the file's first line in a span is in the second pass. None if undecided.
+    """Return by path True if the file's first line in a span is in the second pass. None if undecided.
 
     Only files of this run with lines in the span are included.
     """
@@ -320,7 +320,7 @@ _MARKED = re.compile(
 
 
 def _series(path: str) -> tuple[str, ...]:
-    """Return the common part of the names of a series. A file whose name shows no series is a series of its own."""
+    """Return the key of a file's rotation series. A file without one is its own series."""
     folder, name = str(PurePath(path).parent), PurePath(path).name
     match = _MARKED.fullmatch(name)
     return (folder, match["name"] + match["end"]) if match else (folder, name)

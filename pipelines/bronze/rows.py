@@ -33,7 +33,7 @@ CHANGED = "changed while it was read"
 
 @dataclass(frozen=True)
 class FileSpan:
-    """A part of a file to read, with the values that are added to its lines: one row of the plan."""
+    """A part of a file to read, with cluster and broker for its lines."""
 
     log: Profile  #: the file; one that has grown since it was profiled is read up to where it was
     cluster_id: str  #: cluster it belongs to
@@ -50,7 +50,7 @@ class FileSpan:
 
     @property
     def start(self) -> tuple[int, int]:
-        """Return the first byte to store, and its line number. Earlier bytes of a known file are already stored."""
+        """Return (first byte to store, its line number). Earlier bytes of a grown file are already stored."""
         if self.part is None or self.part.start < self.log.start_offset:
             return self.log.start_offset, self.log.start_line
         return self.part.start, self.part.line_no
@@ -68,20 +68,20 @@ class FileSpan:
         return own_broker(head) if head is not None else None
 
     def in_ranges(self) -> list[FileSpan]:
-        """Return this span for each range of its file, without ranges that have nothing to store."""
+        """Return one part per range of the file, without ranges that have nothing to store."""
         parts = [part for part in self.log.ranges if part.end > self.log.start_offset]
         return [replace(self, part=part) for part in parts] or [self]
 
 
 class FileChangedError(Exception):
-    """Error of a file that changed after it was profiled: it was rotated or overwritten."""
+    """Raised if a file changed after it was sampled: it was rotated or overwritten."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{CHANGED}: {path}")
 
 
 def is_changed(reading: FileSpan, error: str) -> bool:
-    """Return True if the text of a worker's exception is a `FileChangedError` about this reading."""
+    """Return True if a worker's exception text is a `FileChangedError` about this file."""
     return any(
         re.search(rf"{re.escape(f'{CHANGED}: {path}')}\s*$", error, re.MULTILINE)
         for path in (reading.log.path, reading.file)
@@ -89,10 +89,10 @@ def is_changed(reading: FileSpan, error: str) -> bool:
 
 
 def rows(readings: Sequence[FileSpan], zone: str, record_bytes_max: int) -> Iterator[pa.RecordBatch]:
-    """Yield rows of one file, of a range of it, or of several sources whose lines are mixed in it.
+    """Yield rows of ``bronze.log_lines`` for one file, a range of it, or several sources mixed in it.
 
     Raises:
-        FileChangedError: the content differs from the profiled one. Raised at the end.
+        FileChangedError: the content is not the sampled one. Raised at the end.
         OSError: the file cannot be read.
     """
     first = readings[0]
@@ -114,7 +114,7 @@ def rows(readings: Sequence[FileSpan], zone: str, record_bytes_max: int) -> Iter
 def stream_rows(
     readings: Sequence[FileSpan], file: Readable, zone: str, record_bytes_max: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield `rows` of an open file."""
+    """Yield the same rows as `rows`, from an open file."""
     source = Source(file)
     first = readings[0]
     yield from _rows(readings, source.blocks(first.log.content_bytes), 0, zone, record_bytes_max)
@@ -151,7 +151,7 @@ def _rows(
 
 
 def _from(blocks: Iterator[bytes], offset: int) -> Iterator[bytes]:
-    """Yield the blocks without their first ``offset`` bytes, which are read for the hash of the content."""
+    """Yield the content from ``offset`` on. The bytes before it are read, but only for the hash."""
     for block in blocks:
         if offset >= len(block):
             offset -= len(block)
@@ -161,7 +161,7 @@ def _from(blocks: Iterator[bytes], offset: int) -> Iterator[bytes]:
 
 
 class _Batch:
-    """Columns being filled."""
+    """Columns of a batch of rows under construction."""
 
     def __init__(self, reading: FileSpan, layout: Layout | None, clock: Clock) -> None:
         self._reading = reading

@@ -28,43 +28,43 @@ TAR_AT = 257
 
 
 class Readable(Protocol):
-    """A file or a member of a bundle. A member may have an attribute ``problem`` after it was read."""
+    """A file or a bundle member. A member may have an attribute ``problem`` after it was read."""
 
     def read(self, size: int, /) -> bytes:
         """Return the next bytes, at most ``size``. Empty at the end."""
 
 
 class SeekableFile(Readable, Protocol):
-    """A file that can be read from any byte on."""
+    """A file with random access."""
 
     def seek(self, offset: int, /) -> int:
         """Go to a byte."""
 
 
 class Source:
-    """One pass over one file.
+    """Reads one file once, as UTF-8.
 
-    Iterate `blocks` once; the attributes are complete after that.
+    Iterate `blocks` once. The attributes are complete afterwards.
 
     Attributes:
         compressed: the file starts like a compressed one.
-        encoding: what the content was converted from; None if it is as it was stored or packed.
+        encoding: original encoding. None if the content was not converted.
         stored_bytes: bytes read from the file.
         content_bytes: bytes after decompression and conversion.
         stored_sha256: SHA-256 of the file as stored, in hex.
         content_id: first 32 hex digits of the SHA-256 of the content.
-        problem: what is wrong with the compression, and what to do.
-        grown_line: offset and number of the line in which the longest of ``marks`` ends that this content starts with,
-            or that would follow it; of the first line if it starts with none.
+        problem: damage of the compression, with a remedy. None if undamaged.
+        grown_line: (offset, number) of the line after the longest known content in ``marks`` that this one starts with;
+            of the first line if there is none.
     """
 
     def __init__(self, file: Readable, marks: Sequence[tuple[int, str]] = (), block_bytes: int = BLOCK_BYTES) -> None:
-        """Create a pass over a file.
+        """Prepare to read a file.
 
         Args:
             file: file opened for reading bytes, at its start.
-            marks: lengths in bytes and content ids of known contents. This file may be a longer version of one.
-            block_bytes: upper limit of one block, bytes.
+            marks: (length in bytes, content id) of known contents. This file may be a longer version of one.
+            block_bytes: maximum size of a block.
         """
         self._file = file
         self._block_bytes = block_bytes
@@ -96,7 +96,7 @@ class Source:
         """Yield the content in blocks.
 
         Args:
-            limit_bytes: stop after this many bytes of content. Text that a growing log gained later is ignored.
+            limit_bytes: stop after this many bytes of content, to ignore text added later. None for no limit.
         """
         left = limit_bytes
         for block in self._content_blocks():
@@ -151,7 +151,7 @@ class Source:
             first = self._file.read(self._block_bytes)
 
     def _inflate(self, codec: str, first: bytes) -> Iterator[bytes]:
-        """Yield the decompressed blocks; stops at the first damage, but hashes the rest of the file."""
+        """Yield decompressed blocks until the first damage. The rest of the file is still hashed."""
         ahead = [first]
 
         def read(size: int) -> bytes:

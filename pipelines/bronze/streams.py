@@ -25,22 +25,22 @@ def label(source: bytes) -> str:
 
 
 def path_of(file: str, source: str) -> str:
-    """Return the path of a source's lines."""
+    """Return the path for lines of one source in a file."""
     return f"{file}{MARK}{source}"
 
 
 def source_of(path: str) -> str:
-    """Return the source at the end of a path. Empty if the path names a whole file."""
+    """Return the source in a path. Empty if the path names a whole file."""
     name = path.rpartition("/")[2].partition(MARK)[2]
     return "" if name.isdigit() else name
 
 
 def file_of(path: str) -> str:
-    """Return the path of the file that holds the lines of a path."""
+    """Return the path of the file in a path that may name a source."""
     source = source_of(path)
     return path.removesuffix(f"{MARK}{source}") if source else path
 
 
 def id_of(content_id: str, source: str) -> str:
-    """Return the content id of a source's lines within a content."""
+    """Return the content id of one source's lines within a content."""
     return sha256(f"{content_id}{MARK}{source}".encode()).hexdigest()[:CONTENT_ID_DIGITS]

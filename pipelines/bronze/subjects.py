@@ -39,10 +39,10 @@ class Subject(NamedTuple):
 
 
 def subjects(files: Iterable[Mapping[str, Any]]) -> dict[str, Subject]:
-    """Return the subjects of files whose broker is unknown, by file id.
+    """Return the source of files whose broker is unknown, by file id.
 
     Args:
-        files: rows of ``bronze.log_files``. Times are microseconds.
+        files: rows of ``bronze.log_files``, times in us.
     """
     by_place: dict[tuple[str, str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in files:
@@ -69,12 +69,12 @@ def subjects(files: Iterable[Mapping[str, Any]]) -> dict[str, Subject]:
 
 
 def is_subject(broker_id: int) -> bool:
-    """Return True if a number identifies a subject, not a broker."""
+    """Return True if a number identifies a source without a known broker."""
     return broker_id <= -_FIRST
 
 
 def with_names(text: str, names: Mapping[int, str]) -> str:
-    """Return a text with names in place of the numbers of subjects: ``broker -1234567890`` becomes ``kafka_1``."""
+    """Replace the numbers of unknown brokers in a text by names: ``broker -1234567890`` becomes ``kafka_1``."""
     return _NUMBER.sub(lambda match: names.get(int(match[1]), match[0]), text) if names else text
 
 
@@ -94,7 +94,7 @@ def _title(folder: str, name: str) -> str:
 
 
 def _are_several(rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return True if several processes wrote the files: each writes one log of a kind at a time."""
+    """Return True if several processes wrote the files, since each writes one log of a kind at a time."""
     by_kind: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for row in rows:
         if row["first_time"] is not None and row["last_time"] is not None:

@@ -33,11 +33,11 @@ def is_lost(problem: str) -> bool:
 def lost_files(
     before: Sequence[Mapping[str, Any]], cannot: Iterable[tuple[str, str]], looked_at: Iterable[str], run_id: str
 ) -> list[Mapping[str, Any]]:
-    """Return rows of ``bronze.unread_files`` after a run.
+    """Return the rows of ``bronze.unread_files`` after a run.
 
     Args:
-        before: the rows before the run.
-        cannot: path and problem of files that the run could not read. Their times are read here.
+        before: rows before the run.
+        cannot: (path, problem) of files that the run could not read.
         looked_at: all files and folders that the run found.
     """
     paths = set(looked_at)

@@ -56,7 +56,7 @@ _TOGETHER_US = 120_000_000
 
 @dataclass(frozen=True)
 class Evidence:
-    """Rows from all logs about processes."""
+    """Rows from all logs about node processes."""
 
     lifecycle: Rows = ()  #: `silver.broker_lifecycle`, in order of time.
     controller_events: Rows = ()  #: `silver.controller_events` without what nodes read as they start.
@@ -75,7 +75,7 @@ class Evidence:
 
 
 class BrokerState(NamedTuple):
-    """One state of a node, microseconds."""
+    """One state of a node. Times in us."""
 
     state: State
     after_us: int | None  #: Last instant at which the state before held for certain. None: before the logs.
@@ -102,7 +102,7 @@ class BrokerState(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """Return True if the bounds of the start are closer to each other than the shortest silence."""
+        """Return True if the bounds of the start are less than the shortest silence apart."""
         return self.after_us is not None and self.by_us is not None and self.by_us - self.after_us <= SILENCE_US
 
     @property
@@ -117,7 +117,7 @@ class BrokerState(NamedTuple):
 
 
 class Away(NamedTuple):
-    """A span in which a node was stopped, dead, or did not answer."""
+    """A time in which a node was stopped, dead, or did not answer."""
 
     node: Node
     state: BrokerState  #: down or silent; stopping if the logs end with it; unknown if its lines end early
@@ -192,7 +192,8 @@ class BrokerTimelines:
         """Return the states of a node before its own lines, as other nodes show them.
 
         Args:
-            first: the first process that the node's lines show. None if it has no lines.
+            spans: times in which others missed the node.
+            first: the first process in the node's lines. None if it has no lines.
         """
         until = None if first is None else first.begin_us
         states = []
@@ -281,7 +282,7 @@ class BrokerTimelines:
         return [*states, BrokerState("down", last, by, reason, tuple(shown))]
 
     def _last_end(self, of_node: Node, process: Process, since: int, missed: Sequence[Missed]) -> list[BrokerState]:
-        """Return the end of a process with no process after it: an exit, or a controller that misses it."""
+        """Return the end of a node's last process: an exit, or a controller that misses the node."""
         last_us = self._last_us(of_node)
         exits = [row for row in self._evidence.exits if node(row) == of_node and row["time"] >= since]
         if exits and last_us is not None and exits[-1]["time"] >= last_us - _EXIT_US:
@@ -303,7 +304,7 @@ class BrokerTimelines:
         missed: Sequence[Missed],
         after: Process | None,
     ) -> list[BrokerState]:
-        """Return the spans in which a process did not answer, or logged less than it usually does."""
+        """Return the times in which a process did not answer, or logged less than usual."""
         states: list[BrokerState] = []
         begin = process.begin_us or 0
         settled = process.up_us or (begin + BOOT_US if begin else 0)
@@ -334,7 +335,7 @@ class BrokerTimelines:
         return states
 
     def _gap_of(self, of_node: Node, span: Missed) -> Row | None:
-        """Return the silence of a node in which a span begins. None if there is none."""
+        """Return the silence of a node in which `span` begins. None if there is none."""
         for row in self._silences[of_node]:
             late = _NOTICED_US if span.reason == "session_expired" else 0
             if not row["is_boot"] and row["start_time"] < span.time_us <= row["end_time"] + late:
@@ -385,7 +386,7 @@ class BrokerTimelines:
         ]
 
     def _unanswered_in(self, of_node: Node, row: Row) -> list[Witness]:
-        """Return the first epoch without a leader in a silence, if the node learns of the epoch only after the silence.
+        """Return the first leaderless controller epoch during a silence, if the node learned of it only afterwards.
 
         A voter logs each epoch at once if the leader of the previous epoch is dead.
         """
@@ -437,7 +438,7 @@ class BrokerTimelines:
         return bool(after_us >= _AFTER_MIN_US and row["written_after_us"] >= _AGAIN_SHARE * after_us)
 
     def _froze(self, of_node: Node, row: Row, spans: Sequence[Missed]) -> list[BrokerState]:
-        """Return the state of a frozen process, and the state after it."""
+        """Return the state of a frozen process, and the next state."""
         start, end = row["start_time"], row["end_time"]
         replaced = self._replaced_in(of_node, row)
         unanswered = self._unanswered_in(of_node, row)
@@ -458,7 +459,7 @@ class BrokerTimelines:
         return [frozen, BrokerState("up", end, end, "returned", (Witness("own", end),))]
 
     def _since(self, span: Missed) -> int:
-        """Return the latest time from which a node was missing. Others react some time after its last sign of life."""
+        """Return the latest time since when a node was missing, us. Others react after some time without contact."""
         removed = [witness.time_us for witness in span.shown if witness.source == "controller"]
         return min(removed) - self._silent_us(span) if removed else span.time_us
 
@@ -468,10 +469,11 @@ class BrokerTimelines:
         return self._evidence.silent_us(reason, span.node[0])
 
     def _silent(self, of_node: Node, span: Missed, until: int | None, next_state: State) -> list[BrokerState]:
-        """Return the state of a node that others missed, and the state that follows.
+        """Return the state of a node that others missed, and the next state.
 
         Args:
-            until: first line of the node's first process after the span.
+            until: first line of the node's first process after the span. None without one.
+            next_state: state of the node afterwards.
         """
         since = self._since(span)
         own = self._evidence.own_lines.get(of_node)
@@ -497,7 +499,7 @@ class BrokerTimelines:
         return states + _returned(span, until, next_state)
 
     def _ends_early(self, of_node: Node) -> list[BrokerState]:
-        """Return the unknown state after the last line of a node that logged steadily, if other nodes log longer."""
+        """Return an unknown state after the last line of a steadily logging node, if other nodes log longer."""
         row = self._last.get(of_node)
         own = self._evidence.own_lines.get(of_node)
         if row is None or (own is not None and own.is_excerpt):
@@ -518,7 +520,7 @@ class BrokerTimelines:
 
     @cached_property
     def aways(self) -> list[Away]:
-        """Return spans in which nodes were away, in order of time."""
+        """Return the times in which nodes were away, in order."""
         found = []
         for of_node, states in self.states.items():
             for number, state in enumerate(states):
@@ -572,10 +574,7 @@ class BrokerTimelines:
         return bool(states) and all(state.state in _GONE or state.reason == "logs_end" for state in states)
 
     def shown_until(self, of_node: Node, since_us: int) -> int | None:
-        """Return the time up to which a node's own lines show its state, from `since_us` on.
-
-        None if they show it to the end of the logs.
-        """
+        """Return the time, from `since_us` on, up to which a node's own lines show its state. None for the log end."""
         own = self._evidence.own_lines.get(of_node)
         if own is None or own.is_excerpt:
             return since_us
@@ -593,7 +592,7 @@ class BrokerTimelines:
 
     @cached_property
     def shutdowns(self) -> dict[str, list[Away]]:
-        """Return the orderly stops with which the logs of all brokers of a cluster end, by cluster."""
+        """Return by cluster the orderly stops of all brokers with which its logs end."""
         last: dict[str, dict[Node, Away]] = defaultdict(dict)
         for away in self.stops:
             if away.boot_us is None and away.up_us is None:
@@ -608,12 +607,12 @@ class BrokerTimelines:
 
     @cached_property
     def shutdown_times(self) -> dict[str, int]:
-        """Return the start of the first of the `shutdowns` of each cluster, microseconds since the epoch."""
+        """Return by cluster when the first of the `shutdowns` began, us since the epoch."""
         return {cluster_id: ends[0].start_us for cluster_id, ends in self.shutdowns.items()}
 
     @cached_property
     def deaths(self) -> list[Death]:
-        """Return the ends of processes that lines date. Orderly stops are included."""
+        """Return the ends of processes that lines date, orderly stops included."""
         found = [
             Death(away.node, away.state.start_us, away.up_us if away.boot_us is None else away.boot_us)
             for away in self.aways
@@ -642,7 +641,7 @@ def _is_registered(row: Row, of_node: Node, before_us: int) -> bool:
 
 
 def _returned(span: Missed, until_us: int | None, state: State) -> list[BrokerState]:
-    """Return the state of a node after a span in which it was away. Empty if no line shows it up again."""
+    """Return the state of a node after a time away. Empty if no line shows it up again."""
     back = span.back_us
     if back is None or (until_us is not None and back >= until_us):
         return []

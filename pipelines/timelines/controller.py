@@ -21,7 +21,7 @@ _STILL_MISSED_US = 15_000_000
 
 
 class Away(NamedTuple):
-    """A time in which a node could not act, microseconds: its process had ended, was shut down or did not run."""
+    """A time in which a node could not act: its process had ended, was shut down or did not run. In us."""
 
     node: Node
     since_us: int  #: First instant of it.
@@ -30,7 +30,7 @@ class Away(NamedTuple):
 
 
 class ControllerState(NamedTuple):
-    """A time with one active controller, or without one, microseconds."""
+    """A time with one active controller, or without one. In us."""
 
     controller: int | None  #: None if no controller was active.
     epoch: int | None  #: None if unknown.
@@ -72,7 +72,7 @@ def controller_states(evidence: ControllerEvidence) -> dict[str, list[Controller
 
 
 class _Quorum:
-    """The controllers of one cluster."""
+    """Derives the controller states of one cluster."""
 
     def __init__(self, evidence: ControllerEvidence, cluster_id: str, rows: Sequence[Row]) -> None:
         self._evidence, self._cluster_id, self._rows = evidence, cluster_id, rows
@@ -111,7 +111,7 @@ class _Quorum:
                 after_us = until_us
 
     def _end(self, term: ControllerTerm, until_us: int | None) -> _End:
-        """Return the end of a term, as shown by the controller, by a majority of the voters, or else by its peers.
+        """Return when a controller's term ended, shown by itself, by a majority of the voters, or by its peers.
 
         Args:
             until_us: time of the next election. None if unknown.
@@ -145,7 +145,7 @@ class _Quorum:
         return _End(since_us, None, "replaced", None)
 
     def _last_act(self, term: ControllerTerm, until_us: int | None) -> int:
-        """Return the time of the last action in a term that only the active controller takes."""
+        """Return when a term's last action was that only the active controller takes, us."""
         return max(
             (
                 row["time"]
@@ -159,9 +159,9 @@ class _Quorum:
         )
 
     def _majority_without(self, since_us: int | None, until_us: int | None) -> int | None:
-        """Return when a majority of the voters had logged an epoch without a leader. None if no majority did.
+        """Return when a majority of voters had logged an epoch without a leader, us. None if none did.
 
-        A node that is disconnected logs the same while the other voters still have their leader.
+        A disconnected node logs the same while the other voters still have their leader.
         """
         firsts: dict[int, int] = {}
         for row in self._rows:

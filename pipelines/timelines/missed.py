@@ -30,7 +30,7 @@ _REASONS = {"broker_fenced": "fenced", "broker_failed": "removed", _STOPS: "shut
 
 
 class Witness(NamedTuple):
-    """Something that shows a state of a node."""
+    """A line that shows a state of a node."""
 
     source: str  #: own, controller, peers, session or container.
     time_us: int
@@ -39,7 +39,7 @@ class Witness(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """A stretch in which a peer could not reach a node, microseconds."""
+    """A time in which a peer could not reach a node. In us."""
 
     first_us: int
     last_us: int
@@ -47,7 +47,7 @@ class Loss(NamedTuple):
 
 
 class Missed(NamedTuple):
-    """A span in which a broker was away, as its controller or the end of its session showed."""
+    """A time in which a broker was away, as its controller or the end of its session shows."""
 
     node: Node
     time_us: int  #: First line about it.
@@ -59,7 +59,7 @@ class Missed(NamedTuple):
 def removals(
     controller_events: Rows, terms: Mapping[str, Sequence[ControllerTerm]], with_lines: Collection[Node]
 ) -> list[Missed]:
-    """Return spans that begin when an active controller missed a broker, or allowed it to stop."""
+    """Return the times in which an active controller missed a broker, or after it allowed it to stop."""
     state: dict[Node, str] = {}
     lost: dict[Node, Row] = {}
     stops: dict[Node, Row] = {}
@@ -93,7 +93,7 @@ def removals(
 
 
 def _ends_of_terms(controller_events: Rows) -> Mapping[Node, Sequence[int]]:
-    """Return when each node resigned as controller, or learnt of another one."""
+    """Return by node when it resigned as controller, or learned of another one."""
     ends: dict[Node, list[int]] = defaultdict(list)
     for row in controller_events:
         is_another = row["event"] == "controller_elected" and row["subject_broker_id"] not in (None, row["broker_id"])
@@ -138,7 +138,7 @@ def _is_past(row: Row, back_us: int | None) -> bool:
 
 
 def expired_sessions(lifecycle: Rows) -> list[Missed]:
-    """Return the expired ZooKeeper sessions that brokers logged themselves."""
+    """Return the times after expired ZooKeeper sessions that brokers logged themselves."""
     last: dict[Node, int] = {}
     found = []
     for row in lifecycle:
@@ -159,7 +159,7 @@ def expired_sessions(lifecycle: Rows) -> list[Missed]:
 
 
 def merged(missed: Iterable[Missed]) -> dict[Node, list[Missed]]:
-    """Return spans by node, in order. Overlapping spans of one node are merged."""
+    """Return times by node, in order. Overlapping ones are merged."""
     of_nodes: dict[Node, list[Missed]] = defaultdict(list)
     for each in sorted(missed, key=lambda each: (each.node, each.time_us)):
         of_node = of_nodes[each.node]
@@ -174,10 +174,11 @@ def merged(missed: Iterable[Missed]) -> dict[Node, list[Missed]]:
 
 
 def first_missed(losses: Sequence[Loss], events_us: Iterable[int], after_us: int, until_us: int) -> Witness | None:
-    """Return the first loss between `after_us` and `until_us` from peers that still miss the node at `until_us`.
+    """Return the first failed contact after `after_us` by peers that still miss the node at `until_us`. None without
+    one.
 
     Args:
-        events_us: times at which controllers missed the node.
+        events_us: when controllers missed the node.
     """
     spans = [(loss.first_us, loss.last_us, loss.place) for loss in losses if after_us < loss.first_us <= until_us]
     marks = [(time, time, None) for time in events_us if after_us < time <= until_us]

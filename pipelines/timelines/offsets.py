@@ -45,7 +45,7 @@ def clock_offsets(lifecycle: Rows, controller_events: Rows) -> dict[Node, int]:
 
 
 def on_one_clock(rows: Iterable[Row], offsets: Mapping[Node, int]) -> list[Row]:
-    """Return the rows with corrected times of nodes whose clocks have an offset.
+    """Return the rows with times of nodes with a clock offset corrected.
 
     A time is corrected by the node in its clock column (``left_clock`` for ``left_time``), else by the row's broker.
     """

@@ -26,7 +26,7 @@ _UNCLEAN = "since no clean shutdown file was found"
 
 
 class OwnLines(NamedTuple):
-    """First and last line of a node, microseconds."""
+    """When a node's first and last lines were logged, us."""
 
     first_us: int
     last_us: int
@@ -79,8 +79,8 @@ def processes(
     """Return the processes of each node with lines, in order.
 
     Args:
-        silences: spans without a line, as in `pipelines.incidents.facts.Facts.silences`.
-        first_boots: time of the first line of the process with which a node's lines begin.
+        silences: times without a line, as in `pipelines.incidents.facts.Facts.silences`.
+        first_boots: start of the process with which a node's lines begin.
     """
     events: dict[Node, list[Row]] = defaultdict(list)
     gaps: dict[Node, list[Row]] = defaultdict(list)
@@ -98,7 +98,7 @@ def processes(
 
 
 def _begins(events: Sequence[Row], gaps: Sequence[Row], first_boot: int | None, own: OwnLines | None) -> list[Process]:
-    """Return processes with their begins only."""
+    """Return processes with only their start set."""
     starts: list[int] = []
     turns: list[int] = []
     has_started = False
@@ -127,7 +127,7 @@ def _begins(events: Sequence[Row], gaps: Sequence[Row], first_boot: int | None, 
 
 
 def _begin_before(events: Sequence[Row], gaps: Sequence[Row], time: int, turns: Sequence[int]) -> list[Process]:
-    """Return the process that a line about a start belongs to. It begins after the last silence before that line."""
+    """Return the process of a line about a start. It begins after the last silence before that line. Empty if known."""
     ended = max((row["time"] for row in events if row["time"] < time and _is_end(row)), default=0)
     since = max(time - BOOT_US, ended)
     before = [row for row in gaps if since <= row["end_time"] <= time + 1_000_000]

@@ -24,5 +24,5 @@ def place(row: Row) -> Place:
 
 
 def node(row: Row) -> Node:
-    """Return the node that a row belongs to."""
+    """Return (cluster id, broker id) of a row."""
     return row["cluster_id"], row["broker_id"]

@@ -10,7 +10,7 @@ from highwater.pipelines.timelines.rows import Node, Place, Row, place
 
 
 class ControllerTerm(NamedTuple):
-    """The time of one node as the active controller."""
+    """A node's time as active controller."""
 
     controller: int
     elected_us: int  #: First line of the node about its election, else from another node.

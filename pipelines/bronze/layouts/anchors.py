@@ -56,13 +56,13 @@ def is_continued(text: bytes) -> bool:
 
 
 def share_of_anchors(texts: Sequence[bytes]) -> float:
-    """Return the share of texts that have an anchor or continue a record, from 0 to 1."""
+    """Return the share (0 to 1) of texts that name something of Kafka or continue a record."""
     asked = [text for text in texts if text.strip()][:: max(1, len(texts) // 40)]
     return sum(has_anchor(text) or is_continued(text) for text in asked) / len(asked) if asked else 0.0
 
 
 def time_shape(text: bytes) -> str | None:
-    """Return the signs at the start of a line, with the form of its time up to a fraction. None without a time."""
+    """Return the characters at the start of a line with the form of its time, without fraction. None without a time."""
     time = spelled(text, _TIME_WITHIN)
     if time is None:
         return None
@@ -77,10 +77,10 @@ def is_timed(text: bytes, within: int) -> bool:
 
 
 def is_foreign(text: bytes, own: str | None) -> bool:
-    """Return True if a line begins like a record of another program: with a time in another form.
+    """Return True if a line begins like a record of another program: with a time of another form.
 
     Args:
-        own: `time_shape` of the log's own records. A line with this time is a damaged line of Kafka.
+        own: `time_shape` of the log's records. A line with such a time is a damaged line of Kafka. None if unknown.
     """
     if text[:1] in (b"\t", b" ", b"") or CONTINUATION.match(text):
         return False
@@ -91,7 +91,7 @@ def is_foreign(text: bytes, own: str | None) -> bool:
 
 
 def is_context(text: bytes) -> bool:
-    """Return True if the text of a bracket is what Kafka's messages begin with: a component, its node or partition."""
+    """Return True if a bracket's text is a prefix of Kafka messages: a component with its node or partition."""
     if b"=" in text:
         return True
     if _FETCHER.fullmatch(text):

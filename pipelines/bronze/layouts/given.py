@@ -21,7 +21,7 @@ _NAMED_DATES = {"": "", "ISO8601": "", "DEFAULT": "", "ISO8601_OFFSET_DATE_TIME_
 
 
 def given_layout(text: str) -> Layout:
-    """Return the layout of a pattern as a user writes it.
+    """Return the layout for a pattern given by the user.
 
     Raises:
         ValueError: the text is neither a log4j pattern nor a regular expression with the groups of a record.
@@ -35,7 +35,7 @@ def given_layout(text: str) -> Layout:
 
 
 def normalised(pattern: str) -> str:
-    """Return a pattern of log4j, log4j2 or logback in the conversions that layouts have."""
+    """Return a log4j, log4j2 or logback pattern with the conversion words that layouts use."""
 
     def short(found: re.Match[str]) -> str:
         width, name, options = found.groups()

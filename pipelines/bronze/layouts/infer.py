@@ -72,7 +72,7 @@ _PREFIX = re.compile(rb"(?P<space>[ \t]+)|(?P<bracket>\[[^\]\n]*\])|(?P<word>[^\
 
 
 class Inferred(NamedTuple):
-    """A layout with its score."""
+    """A layout with its score: how well it parses the sampled lines."""
 
     layout: Layout | None
     score: float = 0.0  #: score of its lines, estimated from the lines that were tried
@@ -87,7 +87,7 @@ def _known(lines: tuple[bytes, ...]) -> Inferred:
 
 
 def infer(lines: Sequence[bytes]) -> Inferred:
-    """Return the best layout for `lines`, which have no line ends and no frames."""
+    """Return the best layout for `lines`, given without line ends and wrappers."""
     return _known(tuple(lines))
 
 
@@ -129,12 +129,12 @@ def sees_kafka(lines: Sequence[bytes]) -> bool:
 
 
 def _score(inferred: Inferred) -> tuple[float, int]:
-    """Return the sort key of a layout: of equally good ones, the one with the fewest bare words as fields is best."""
+    """Return the sort key of an inferred layout. If equal, the one with the fewest plain words as fields is best."""
     return inferred.score, -_bare_words(inferred.layout.name if inferred.layout is not None else "")
 
 
 def _bare_words(pattern: str) -> int:
-    """Return the number of fields outside of brackets that may be words of a message."""
+    """Return the number of fields outside of brackets that could be words of a message."""
     return len(_BARE_WORD.findall(pattern))
 
 
@@ -143,7 +143,7 @@ def _starts(layout: Layout, lines: Iterable[bytes]) -> list[bytes]:
 
 
 def _of_group(group: _Group, is_named: bool) -> Inferred:
-    """Return the best layout of a group of lines; one whose lines name their loggers, or none that does."""
+    """Return the best layout of a group of lines, among the patterns with a logger name or those without."""
     best = Inferred(None)
     patterns = (pattern for pattern in group.patterns() if ("%c" in pattern or "%C" in pattern) == is_named)
     candidates = list(dict.fromkeys(patterns))
@@ -189,7 +189,7 @@ def is_plain_kafka(lines: Sequence[bytes]) -> bool:
 
 
 def _kafka_share(lines: Sequence[bytes]) -> float:
-    """Return the share of lines that parse in Kafka's default layout, of the lines that start like it."""
+    """Return the share of lines that parse in Kafka's default layout, among those that start like it."""
     layout = pattern_layout(KAFKA)
     starts = _starts(layout, lines)
     parse = layout.parser(UTC)
@@ -197,7 +197,7 @@ def _kafka_share(lines: Sequence[bytes]) -> float:
 
 
 def _is_thread(message: bytes) -> bool:
-    """Return True if a message begins with the name of a thread, and not as Kafka's own messages do."""
+    """Return True if a message begins with a thread name in brackets, not with a Kafka component."""
     bracket = _BRACKET_AT[b"["].match(message)
     return bracket is not None and message[bracket.end() : bracket.end() + 1] == b" " and not is_context(bracket[1])
 
@@ -223,7 +223,7 @@ class _Group:
 
 
 def _groups(lines: Iterable[bytes]) -> list[_Group]:
-    """Return up to three groups of lines that may start records, the largest first."""
+    """Return at most three groups of lines that may start records, the largest first."""
     members: dict[tuple[str, str], tuple[list[bytes], list[Spelled]]] = defaultdict(lambda: ([], []))
     for line in lines:
         time = spelled(line, _TIME_WITHIN, epoch_within=_TIME_WITHIN)
@@ -239,7 +239,7 @@ def _groups(lines: Iterable[bytes]) -> list[_Group]:
 
 
 def _signature(before: bytes) -> str | None:
-    """Return the kinds of the pieces before a time; None if there are more than fields of a layout."""
+    """Return the kinds of text pieces before a time. None if there are more than a layout has."""
     signs = []
     for piece in _PREFIX.finditer(before):
         kind = piece.lastgroup or ""
@@ -274,7 +274,7 @@ def _prefixes(before: Sequence[bytes]) -> Iterator[str]:
 
 
 def _named(names: Sequence[str]) -> str | None:
-    """Return the field of loggers' names; None if these are none of Kafka's."""
+    """Return the layout field for logger names. None if most names are not Kafka's."""
     bare = [re.sub(r":\d+$", "", name.strip()) for name in names]
     if 2 * sum(map(is_kafka, bare)) < len(bare):
         return None
@@ -284,7 +284,12 @@ def _named(names: Sequence[str]) -> str | None:
 
 
 def _walk(pattern: str, rests: list[bytes], left: int) -> Iterator[str]:
-    """Yield patterns that continue with the text at one place of all lines."""
+    """Yield patterns that continue at the current position of all lines.
+
+    Args:
+        rests: remaining text of each line.
+        left: maximum number of further fields.
+    """
     if left > 0 and any(rests):
         yield from _fields(pattern, rests, left)
     if _has_logger(pattern) and not _have_one_end(rests):
@@ -301,20 +306,20 @@ def _has_logger(pattern: str) -> bool:
 
 
 def _have_one_end(rests: Sequence[bytes]) -> bool:
-    """Return True if all lines end with one sign that no message ends with."""
+    """Return True if all lines end with the same character, which no message ends with."""
     ends = {rest.rstrip(b"\r ")[-1:] for rest in rests}
     return len(ends) == 1 and _LAST_SIGN.search(next(iter(ends))) is not None and not ends & _ENDS_OF_MESSAGES
 
 
 def _ended(pattern: str, rests: Sequence[bytes]) -> Iterator[str]:
-    """Yield patterns whose message begins here, with what may be behind the message."""
+    """Yield patterns whose message begins here, with what may follow the message."""
     for tail in reversed(list(_tails([rest.rstrip(b"\r ") for rest in rests], _has_logger(pattern)))):
         yield f"{pattern}%m{tail}"
     yield pattern + "%m"
 
 
 def _tails(rests: Sequence[bytes], has_logger: bool) -> Iterator[str]:
-    """Yield patterns of what is behind a message: brackets, a name, and signs, learned from the right."""
+    """Yield patterns of what follows a message: brackets, a name, characters. Learned from the right end."""
     tail, is_named = "", has_logger
     for _ in range(_TAIL_MAX):
         enough = _TAIL_SHARE * len(rests)
@@ -350,7 +355,7 @@ def _tails(rests: Sequence[bytes], has_logger: bool) -> Iterator[str]:
 
 
 def _field_of(texts: Sequence[bytes], enough: float) -> str | None:
-    """Return the field that brackets hold: a logger, or one that is passed over. None if too few lines have one."""
+    """Return the field in brackets: a logger, or one to skip. None if fewer than `enough` lines have one."""
     if len(texts) < enough:
         return None
     names = [text.decode(errors="replace") for text in texts]
@@ -362,7 +367,7 @@ def _field_of(texts: Sequence[bytes], enough: float) -> str | None:
 
 
 def _shape(match: re.Match[bytes]) -> str:
-    """Return a bracket with ``%`` for what it holds."""
+    """Return a bracket with ``%`` in place of its content."""
     text = match[0].decode("latin-1")
     begun = text[: 1 + text.startswith(" ")]
     return f"{begun}%{text[-1]}"
@@ -437,18 +442,18 @@ def _bracket(pattern: str, sign: str, rests: list[bytes], matches: list[re.Match
 
 
 def _all(pattern: re.Pattern[bytes], rests: Iterable[bytes]) -> list[re.Match[bytes]]:
-    """Return the matches at the beginnings of texts; none at all if one has none."""
+    """Return the match at the start of each text. Empty if one has none."""
     matches = [pattern.match(rest) for rest in rests]
     return [] if None in matches else [match for match in matches if match is not None]
 
 
 def _spread(items: list[tuple[bytes, Spelled]]) -> list[tuple[bytes, Spelled]]:
-    """Return at most `TRIED` items, evenly spread."""
+    """Return at most `TRIED` items, evenly chosen."""
     return items[:: max(1, -(-len(items) // TRIED))]
 
 
 def tried(pattern: str, lines: Sequence[bytes]) -> Inferred:
-    """Return the layout of a pattern with its score."""
+    """Return the layout of a pattern with its score on the lines."""
     try:
         layout = pattern_layout(pattern)
     except ValueError:
@@ -457,10 +462,10 @@ def tried(pattern: str, lines: Sequence[bytes]) -> Inferred:
 
 
 def scored(layout: Layout, lines: Sequence[bytes], most: int = TRIED) -> Inferred:
-    """Return a layout with its score.
+    """Return a layout with its score on the lines.
 
     Args:
-        most: number of lines that are tried.
+        most: number of lines to try.
     """
     some = lines[:: max(1, -(-len(lines) // most))]
     parse = layout.parser(UTC)

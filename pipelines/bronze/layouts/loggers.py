@@ -50,7 +50,7 @@ for _package, _classes in _PACKAGES.items():
 
 
 def candidates(name: str) -> list[str]:
-    """Return the full names that a name may mean. The name may be full, its last parts, or have shortened packages."""
+    """Return full logger names that a name may mean. It may be full, its last parts or with abbreviated packages."""
     name = without_method(name).removesuffix(".scala").removesuffix(".java")
     before, _, simple = name.rpartition(".")
     parts = before.split(".") if before else []
@@ -131,7 +131,7 @@ class Loggers:
         return self._by_message(possible, message) if possible else by_template(message)
 
     def _look_up(self, name: bytes) -> list[str] | None:
-        """Return the candidates among which the message decides. None if the name alone decides."""
+        """Return the loggers among which the message decides. None if the name alone decides."""
         if len(self._names) + len(self._open) >= CACHE_MAX:
             self._names.clear()
             self._open.clear()
@@ -157,7 +157,7 @@ class Loggers:
 
 @lru_cache(maxsize=1)
 def _telling() -> frozenset[str]:
-    """Return the templates with enough constant text to prove the logger of a line that matches."""
+    """Return the ids of templates with enough constant text to prove a line's logger."""
     return frozenset(template.id for template in TEMPLATES if len(_WORDS.findall(_OPEN.sub(" ", template.pattern))) > 1)
 
 

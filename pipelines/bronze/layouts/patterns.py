@@ -75,7 +75,7 @@ def split_tail(body: bytes, names: Names) -> tuple[str | None, bytes]:
 
 
 def _at_the_end(body: bytes, tail: re.Pattern[bytes]) -> tuple[bytes, bytes]:
-    """Return the name in a tail, and the message without the tail. The name is empty if there is none."""
+    """Return (logger name at the end of a record, message without it). The name is empty if there is none."""
     frame = _FRAME.search(body)
     ends = list(tail.finditer(body, 0, frame.start() if frame else len(body)))
     if not ends:
@@ -87,10 +87,7 @@ def _at_the_end(body: bytes, tail: re.Pattern[bytes]) -> tuple[bytes, bytes]:
 
 
 def _kafka(clock: Clock) -> Parser:
-    """Return a parser of ``[%d] %p %m (%c)``, Kafka's own layout.
-
-    The parser uses no regular expression, since it is the hot path.
-    """
+    """Return a parser for ``[%d] %p %m (%c)``, Kafka's default layout, without regular expressions for speed."""
     names = Names()
     read, levels, split = clock.read, LEVELS, split_tail
 
@@ -112,7 +109,7 @@ def _kafka(clock: Clock) -> Parser:
 
 
 class _Token(NamedTuple):
-    """A piece of a pattern."""
+    """A token of a conversion pattern."""
 
     name: str  #: of a field; empty for literal text, one blank for spaces
     text: str  #: option of the field, or the literal text
@@ -133,10 +130,11 @@ def _tokens(pattern: str) -> Iterator[_Token]:
 
 
 def _regex(tokens: list[_Token], number: int, bound: str) -> tuple[bytes, int]:
-    """Return the pattern of a token, and how many bytes it matches at most.
+    """Return (regular expression of a token, maximum number of bytes that it matches).
 
     Args:
-        bound: of texts of any length: ``*``, or ``{0,n}``.
+        number: index of the token.
+        bound: quantifier for texts of any length: ``*``, or ``{0,n}``.
     """
     name, text = tokens[number]
     after = next(iter(tokens[number + 1 :]), _Token("", ""))
@@ -171,7 +169,7 @@ def _compiled(tokens: list[_Token], bound: str = "*") -> bytes:
 
 
 def _start(tokens: list[_Token]) -> re.Pattern[bytes]:
-    """Return the pattern of the start of a record, up to the time and a level after it."""
+    """Return a regular expression for the start of a record, up to its time and the level after it."""
     pieces, length, is_timed = [], 0, False
     for number, token in enumerate(tokens):
         if is_timed and token.name in ("t", "X", "c"):

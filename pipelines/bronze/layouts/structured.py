@@ -76,7 +76,7 @@ def _unquoted(text: bytes) -> str:
 
 
 def object_at(line: bytes, within: int) -> int:
-    """Return the byte at which an object or pairs begin that fill the rest of a line. -1 if there are none."""
+    """Return the index at which a JSON object or key-value pairs begin that fill the rest of the line. -1 if none."""
     for begins in _BEGINS.finditer(line, 0, within):
         start = begins.start()
         if begins[0]:
@@ -89,7 +89,7 @@ def object_at(line: bytes, within: int) -> int:
 
 
 def value(fields: Mapping[str, Any], path: str) -> Any:
-    """Return the value at a path of keys. None if nothing is there."""
+    """Return the value at a path of keys separated by dots. None if there is none."""
     if path in fields:
         return fields[path]
     outer, dot, inner = path.partition(".")
@@ -103,7 +103,7 @@ def value(fields: Mapping[str, Any], path: str) -> Any:
 
 
 def leaves(item: Any, path: str, row: Row, depth: int = _DEPTH_MAX) -> Row:
-    """Add the leaves below a value to a row, and return the row."""
+    """Add all scalar values below `item` to a row, by path, and return the row."""
     if isinstance(item, dict) and depth:
         if _is_instant(item):
             row[path] = item
@@ -126,7 +126,7 @@ def leaves(item: Any, path: str, row: Row, depth: int = _DEPTH_MAX) -> Row:
 
 
 def _named_values(items: Sequence[Any]) -> list[tuple[str, Any]] | None:
-    """Return names and values of an array of pairs, such as attributes of OTLP. None if the array is not one."""
+    """Return (name, value) of an array of pairs, such as OTLP attributes. None for other arrays."""
     named = []
     for item in items:
         if not isinstance(item, dict) or len(item) != 2:
@@ -139,7 +139,7 @@ def _named_values(items: Sequence[Any]) -> list[tuple[str, Any]] | None:
 
 
 def _is_instant(item: Mapping[str, Any]) -> bool:
-    """Return True for log4j2's instant."""
+    """Return True for a log4j2 instant object."""
     return "epochSecond" in item
 
 
@@ -161,7 +161,7 @@ def arrays(item: Any, path: str = "", depth: int = _DEPTH_MAX) -> Iterator[str]:
 
 
 def rows(item: Any, array: str, path: str = "", outer: Row | None = None) -> Iterator[Row]:
-    """Yield a row per element of an array. Each row also has the leaves of the objects around the array."""
+    """Yield a row per element of an array, with the scalar values of the objects around the array."""
     if path == array:
         yield leaves(item, path, dict(outer or {}))
     elif isinstance(item, dict):
@@ -180,13 +180,13 @@ def rows(item: Any, array: str, path: str = "", outer: Row | None = None) -> Ite
 
 
 def columns_of(table: Sequence[Row]) -> dict[str, list[Any]]:
-    """Return the values of each path, one for each row. None if a row has no value."""
+    """Return by path the values of all rows. None where a row has no value."""
     paths = dict.fromkeys(path for row in table for path in row)
     return {path: [row.get(path) for row in table] for path in paths}
 
 
 def text_columns(columns: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Return the paths whose texts may hold records or messages, the likeliest first."""
+    """Return the paths whose texts may be records or messages, the most likely first."""
     shares = {}
     for path, items in columns.items():
         texts = [item.encode(errors="replace") for item in items if isinstance(item, str) and len(item) > 7]
@@ -198,7 +198,7 @@ def text_columns(columns: Mapping[str, Sequence[Any]]) -> list[str]:
 
 
 def layouts(table: Sequence[Row]) -> Iterator[Layout]:
-    """Yield the possible layouts of rows."""
+    """Yield layouts that rows of a container may have."""
     columns = columns_of(_of_one_program(table[:: max(1, len(table) // _SAMPLE)]))
     whole = {path: items for path, items in columns.items() if None not in items}
     levels = [path for path, items in whole.items() if all(map(_is_level, items))]
@@ -227,7 +227,7 @@ def layouts(table: Sequence[Row]) -> Iterator[Layout]:
 
 
 def _of_one_program(table: Sequence[Row]) -> list[Row]:
-    """Return the rows that have all paths which most rows have."""
+    """Return the rows that have all the paths which most rows have."""
     counts = Counter(path for row in table for path in row)
     common = [path for path, count in counts.items() if count >= _COMMON * len(table)]
     return [row for row in table if all(path in row for path in common)] or list(table)
@@ -243,9 +243,9 @@ def _longest(columns: Mapping[str, Sequence[Any]]) -> list[str]:
 
 
 def _times(columns: Mapping[str, Sequence[Any]]) -> dict[str, str]:
-    """Return the form of each field that is a time, by its path: the record's own first, which is the earliest.
+    """Return the time format by path of fields with times, the record's own first: it is the earliest.
 
-    A field that hardly changes is the time of something else.
+    A field that hardly changes is not a record time.
     """
     forms = {path: form for path, items in columns.items() if (form := _form(items)) is not None}
     most = max((len(set(map(str, columns[path]))) for path in forms), default=0)
@@ -265,10 +265,7 @@ def _instants(items: Sequence[Any], form: str) -> list[int]:
 
 
 def _form(items: Sequence[Any]) -> str | None:
-    """Return the form of values that are all times. None if a value is not a time.
-
-    Empty for numbers and for log4j2's instant.
-    """
+    """Return the time format of values. None if one is not a time. Empty for numbers and log4j2 instants."""
     if all(isinstance(item, dict) and _is_instant(item) for item in items):
         return ""
     numbers = [_number(item) for item in items]
@@ -301,7 +298,7 @@ def _is_logger(item: Any) -> bool:
 
 
 def _logger_forms(names: Sequence[Any]) -> list[str]:
-    """Return the fields that names may be: full names, or names that the text decides."""
+    """Return the layout fields for names: full logger names, or names that need the message to resolve."""
     kafkas = [name for name in names if _is_logger(name)]
     if any(map(is_trait, kafkas)) or not any("." in name for name in kafkas):
         return ["%c{1}"]
@@ -309,7 +306,7 @@ def _logger_forms(names: Sequence[Any]) -> list[str]:
 
 
 def layout_of_name(name: str) -> Layout:
-    """Return the layout of a name, which may be a conversion pattern.
+    """Return the layout for its name, which may be a conversion pattern.
 
     Raises:
         ValueError: no layout has the name.
@@ -319,10 +316,10 @@ def layout_of_name(name: str) -> Layout:
 
 @lru_cache(maxsize=256)
 def structured_layout(name: str) -> Layout:
-    """Return the layout of a name that `layouts` created.
+    """Return the layout for a name that `layouts` created.
 
     Raises:
-        ValueError: the name is not valid.
+        ValueError: the name is invalid.
     """
     keys = parsed(name.encode())
     role_of = {role: key for key, role in keys.items() if isinstance(role, str)}
@@ -390,7 +387,7 @@ def _instant(item: Any, read: Callable[[bytes], int]) -> int:
 
 
 def _trace(fields: Mapping[str, Any], said: str) -> str | None:
-    """Return the stack trace that a field other than the message holds. None if there is none."""
+    """Return the stack trace in a field other than the message. None if there is none."""
     found = ""
     for item in fields.values():
         if isinstance(item, dict):
@@ -401,7 +398,7 @@ def _trace(fields: Mapping[str, Any], said: str) -> str | None:
 
 
 def _exception(fields: Mapping[str, Any]) -> str | None:
-    """Return the head of a stack trace whose class and message are fields of one object. None if none are."""
+    """Return the first line of a stack trace, from an object with class and message. None if there is none."""
     row = leaves(fields, "", {})
     for path, name in row.items():
         outer = path.rpartition(".")[0]
@@ -413,12 +410,12 @@ def _exception(fields: Mapping[str, Any]) -> str | None:
 
 
 def names_node(item: Any) -> bool:
-    """Return True if a value is a component with its node or partition."""
+    """Return True if a value is a Kafka component with its node or partition."""
     return isinstance(item, str) and any(part is not None for part in parse_context(item)[:6])
 
 
 def _is_context(item: Any) -> bool:
-    """Return True if a value is the component that Kafka's messages begin with in brackets."""
+    """Return True if a value is the component that Kafka messages have in brackets."""
     return isinstance(item, str) and is_context(item.encode(errors="replace"))
 
 

@@ -102,7 +102,7 @@ def spelled(line: bytes, end: int, start: int = 0, epoch_within: int = 40) -> Sp
 
 
 def _day(moment: re.Match[bytes]) -> tuple[str, tuple[int, ...]] | None:
-    """Return the shape of a date, with ``?`` where the order of two numbers is open; None without a year."""
+    """Return (form of a date, its numbers). ``?`` marks two numbers of unknown order. None without a year."""
     if moment["a"]:
         sign = moment["sign"].decode()
         if len(moment["a"]) == 4:
@@ -127,10 +127,10 @@ _ORDERS: dict[int, list[tuple[str, ...]]] = {
 
 
 def form_of(times: Sequence[Spelled]) -> tuple[str | None, str | None]:
-    """Return the pattern of times of one shape, or the missing part.
+    """Return (format, None) of times with the same form, or (None, what is ambiguous).
 
-    The order of a two-digit day and month is known if one of them is above 12, or if dots separate them. No locale
-    writes the month first with dots.
+    The order of day and month is known if one of them is above 12, or if dots separate them: no locale writes the month
+    first with dots.
     """
     shape = times[0].shape
     if not times[0].parts:
@@ -171,7 +171,7 @@ _ISO_FORM = re.compile(r"yyyy-MM-dd(?: |'T')HH:mm:ss(?:[.,]S+)?(?:X{3})?")
 
 
 def time_regex(form: str) -> bytes:
-    """Return the pattern of a time of this form, without named groups."""
+    """Return a regular expression for times of a format, without named groups."""
     if _ISO_FORM.fullmatch(form):
         return ISO_TIME
     if form.startswith("UNIX"):

@@ -64,7 +64,7 @@ def _parted(line: bytes) -> list[Item] | None:
 
 
 def _trace_lines(line: bytes) -> Iterator[int]:
-    """Yield the places at which lines of a stack trace begin; frames have a blank before them."""
+    """Yield the positions at which lines of a flattened stack trace begin. Frames have a blank before them."""
     return (match.end() - line.startswith(b"at ", match.end()) for match in _TRACE.finditer(line))
 
 
@@ -85,7 +85,7 @@ FLATTENED = {step.name: step for step in (LITERALS, PARAGRAPHS, MAIL)}
 
 
 def flattened(lines: Sequence[bytes]) -> Iterator[Step]:
-    """Yield the steps for the ways in which lines may have been flattened."""
+    """Yield steps that undo the ways in which lines may have been flattened."""
     quoted = [line for line in lines if _QUOTED.search(line)]
     cut = [len(line) for line in quoted if line.rstrip(b"\r").endswith(b"=")]
     if len(quoted) > _QUOTED_SHARE * len(lines) and cut and max(cut) < _MAIL_WIDTH:

@@ -65,7 +65,7 @@ class _Token(NamedTuple):
 
 
 class _Head(NamedTuple):
-    """The beginning of a line, split into tokens."""
+    """The start of a line, split into tokens."""
 
     tokens: tuple[_Token, ...]
     times: tuple[int, ...]  #: numbers of the tokens that are times
@@ -94,7 +94,7 @@ def _head(line: bytes, piece: re.Pattern[bytes]) -> _Head:
 
 
 def frames(lines: Sequence[bytes]) -> Iterator[Step]:
-    """Yield the frames that lines may have, the longest first."""
+    """Yield steps that remove possible frames: text around the record on each line. The longest first."""
     some = [line for line in lines if line.strip()]
     some = some[:: max(1, len(some) // _SAMPLE)]
     # A container of whole records frames only the first line of each: its other lines show nothing of the frame.
@@ -122,7 +122,7 @@ def frames(lines: Sequence[bytes]) -> Iterator[Step]:
 
 
 def lines_between(lines: Sequence[bytes]) -> Iterator[Step]:
-    """Yield frames that pass over lines of a shape that comes about as often as records do."""
+    """Yield steps that skip lines of a form that occurs about as often as records do."""
     texts = [line for line in lines if line.strip()]
     shapes = Counter(shape for line in texts if (shape := _shape_between(line)) is not None)
     step = max(1, len(texts) // 100)
@@ -132,7 +132,7 @@ def lines_between(lines: Sequence[bytes]) -> Iterator[Step]:
 
 
 def _shape_between(line: bytes) -> str | None:
-    """Return a line with ``%d`` for its time and ``%i`` for numbers. None if a line has more than that."""
+    """Return the form of a line: ``%d`` for its time and ``%i`` for numbers. None if it contains anything else."""
     if len(line) > _BETWEEN_LENGTH_MAX or is_continued(line) or has_anchor(line):
         return None
     text = line.decode("latin-1").replace("%", "%%").rstrip("\r ")
@@ -146,12 +146,12 @@ def _shape_between(line: bytes) -> str | None:
 
 
 def _time_of(head: _Head, number: int) -> int:
-    """Return the index of the token that is the time of a given number. -1 if there is none."""
+    """Return the index of the token with the n-th time. -1 if there is none."""
     return head.times[number] if number < len(head.times) else -1
 
 
 def _cut(head: _Head, number: int) -> int:
-    """Return the index of the token at which the record begins, if its time has a given number. -1 if there is none."""
+    """Return the index of the token at which the record begins, if it has the n-th time. -1 if there is none."""
     if number >= len(head.times):
         return -1
     at = cut = head.times[number]
@@ -168,13 +168,13 @@ def _cut(head: _Head, number: int) -> int:
 
 
 def _is_closed(opened: bytes, following: Sequence[_Token]) -> bool:
-    """Return True if a sign opens a bracket that is closed soon."""
+    """Return True if a token opens a bracket that closes within the following tokens."""
     closer = _CLOSER.get(opened.decode("latin-1"), "") if opened in (b"[", b"(", b"<") else ""
     return closer != "" and any(closer.encode() in token.text for token in following)
 
 
 def _learned(cuts: Sequence[tuple[_Head, int]], continued: Sequence[bytes], lines: Sequence[bytes]) -> Iterator[Step]:
-    """Yield the frame of record lines that are cut at a token each, as long as other lines have it, too."""
+    """Yield the frame before the records that begin at the given tokens, if other lines also have it."""
     cut = [(head, at) for head, at in cuts if at > 0]
     if 5 * len(cut) < len(cuts) or not cut:
         return
@@ -187,7 +187,12 @@ def _learned(cuts: Sequence[tuple[_Head, int]], continued: Sequence[bytes], line
 
 
 def _of_columns(same: Sequence[Sequence[_Token]], continued: Sequence[bytes], lines: Sequence[bytes]) -> Iterator[Step]:
-    """Yield the frame of heads that have the same kinds of tokens."""
+    """Yield the frame of line starts with the same kinds of tokens.
+
+    Args:
+        same: tokens before the record, per line.
+        continued: lines that continue a record.
+    """
     columns = [list(column) for column in zip(*same, strict=True)]
     patterns = [
         "".join(_written(column, number == length - 1) for number, column in enumerate(columns[:length]))
@@ -204,7 +209,7 @@ def _of_columns(same: Sequence[Sequence[_Token]], continued: Sequence[bytes], li
 
 
 def _lines_within(pattern: str, lines: Sequence[bytes]) -> int:
-    """Return the number of lines that continue a record once the frame is taken off."""
+    """Return the number of lines that continue a record once the frame is removed."""
     frame = compiled(pattern + "%m")
     found = (frame.match(line) for line in lines)
     return sum(match is not None and CONTINUATION.match(match["m"]) is not None for match in found)
@@ -215,7 +220,7 @@ def _signature(tokens: Sequence[_Token]) -> tuple[str, ...]:
 
 
 def _written(column: Sequence[_Token], is_last: bool) -> str:
-    """Return the pattern of tokens that have one place."""
+    """Return the pattern for the tokens at one position of all lines."""
     texts = {token.text for token in column}
     kind, example = column[0].kind, column[0].text.decode("latin-1")
     if kind == "time":
@@ -234,7 +239,7 @@ def _written(column: Sequence[_Token], is_last: bool) -> str:
 
 
 def _common_signs(texts: Sequence[bytes]) -> str:
-    """Return the signs that all texts begin with."""
+    """Return the non-word characters that all texts begin with."""
     shortest = min(texts, key=len)
     size = 0
     while size < len(shortest) and all(text[size] == shortest[size] for text in texts) and not _is_name(shortest[size]):
@@ -247,7 +252,7 @@ def _is_name(byte: int) -> bool:
 
 
 def _with_fields(pattern: str, continued: Sequence[bytes], lines: Sequence[bytes]) -> Iterator[Step]:
-    """Yield the frame with a meaning for the fields that have one."""
+    """Yield the frame with meanings (source, time, ...) for its fields."""
     parts = re.split(r"(%%|%X)", pattern)
     places = [number for number, part in enumerate(parts) if part == "%X"]
     found = [match for line in lines if (match := compiled(pattern + "%m", is_numbered=True).match(line))]
@@ -282,18 +287,18 @@ def _with_fields(pattern: str, continued: Sequence[bytes], lines: Sequence[bytes
 
 
 def _is_thread(items: Sequence[str]) -> bool:
-    """Return True if texts in brackets are of several kinds, as names of threads are."""
+    """Return True if texts in brackets vary as thread names do."""
     return len({re.sub(r"\d+", "", item) for item in items}) > 2
 
 
 def is_field(step: Step, lines: Sequence[bytes]) -> bool:
-    """Return True if a frame may be a field of the layout, such as a thread. It has no time and is on records only."""
+    """Return True if a frame may be a field of the layout, for example a thread: no time, and only on records."""
     pattern = step.name.removeprefix(FRAME).partition("%m")[0]
     return step.name.startswith(FRAME) and not re.search(r"%d|%X\{", pattern) and _is_bare(pattern, lines)
 
 
 def _is_bare(pattern: str, lines: Sequence[bytes]) -> bool:
-    """Return True if more lines that continue records are without a frame than within it."""
+    """Return True if more continuation lines lack the frame than have it."""
     return sum(CONTINUATION.match(line) is not None for line in lines) > _lines_within(pattern, lines)
 
 
@@ -304,7 +309,7 @@ def _is_service(items: Sequence[str]) -> bool:
 
 
 def _suffix(pattern: str, texts: Sequence[bytes], continued: Sequence[bytes]) -> str:
-    """Return the common end of lines: an end that continuation lines share, or one that closes an open sign."""
+    """Return the common end of lines: one that continuation lines share, or that closes an opened bracket."""
     ends = [text.rstrip(b"\r") for text in texts if text.strip()]
     opened = re.search(r"(?<![^\w\s%])[^\w\s%]*+\Z", pattern)
     closer = "".join(_CLOSER[sign] for sign in reversed(opened[0]) if sign in _CLOSER) if opened else ""
@@ -324,7 +329,11 @@ def _suffix(pattern: str, texts: Sequence[bytes], continued: Sequence[bytes]) ->
 
 @lru_cache(maxsize=256)
 def compiled(pattern: str, is_numbered: bool = False) -> re.Pattern[bytes]:
-    """Return what a frame's pattern matches; the line within is the group ``m``."""
+    """Return a regular expression for a frame's pattern. Group ``m`` is the line within the frame.
+
+    Args:
+        is_numbered: True makes a group of each field.
+    """
     pieces: list[bytes] = []
     number = 0
     before = ""
@@ -372,10 +381,10 @@ def compiled(pattern: str, is_numbered: bool = False) -> re.Pattern[bytes]:
 
 
 def of_name(name: str) -> Step:
-    """Return the step of a frame's name.
+    """Return the step for a frame's name.
 
     Raises:
-        ValueError: the name is not one.
+        ValueError: the name is invalid.
     """
     if name.startswith(LINES):
         is_between = re.compile(compiled(name.removeprefix(LINES)).pattern + rb"[\r ]*\Z").match

@@ -25,8 +25,8 @@ def label_column(columns: Mapping[str, Sequence[Any]], texts: Sequence[str | byt
     """Return the column that names the source of each text. None if there is none, or only one source.
 
     Args:
-        columns: values by name, one for each text.
-        texts: records, or what continues one.
+        columns: values by column name, one per text.
+        texts: records, or lines that continue one.
     """
     step = max(1, len(texts) // _ASKED)
     asked = [text if isinstance(text, bytes) else text.encode(errors="replace") for text in texts[::step]]
@@ -74,10 +74,10 @@ def _is_time(value: bytes) -> bool:
 
 
 def is_one_each(labels: Sequence[Any], texts: Sequence[bytes]) -> bool:
-    """Return True if no broker is named under two labels. Threads of a broker are labels that all name it.
+    """Return True if no broker is named under two labels. Otherwise labels may be, for example, threads of a broker.
 
     Args:
-        labels, texts: a label and a record, or what continues one, for each line.
+        labels, texts: the label and the text of each line.
     """
     step = max(1, len(texts) // _ASKED)
     return _is_one_each(labels[::step], [named_broker(text) for text in texts[::step]])
@@ -90,7 +90,7 @@ def _is_one_each(labels: Sequence[Any], brokers: Sequence[int | None]) -> bool:
 
 
 def _go_together(labels: Sequence[Any], kinds: Sequence[Any]) -> bool:
-    """Return True if each label has one kind, and not all labels the same."""
+    """Return True if each label has one kind, and the labels do not share one."""
     votes: dict[Any, Counter[Any]] = defaultdict(Counter)
     for label, kind in zip(labels, kinds, strict=True):
         if kind is not None:

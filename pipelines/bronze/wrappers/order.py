@@ -40,7 +40,7 @@ Entry = tuple[Any, ...]
 
 
 def order_of(layout: Layout, lines: Sequence[bytes]) -> str:
-    """Return the order of sampled lines of a file. Empty if their times ascend."""
+    """Return the order of sampled lines, for example newest first. Empty if times ascend."""
     from highwater.pipelines.bronze.wrappers.pieces import split
 
     parse, starts = layout.parser(UTC), layout.start.match
@@ -75,9 +75,9 @@ def _is_upside_down(texts: Sequence[bytes]) -> bool:
 
 
 def sorted_entries(entries: Iterable[Entry], size_of: Callable[[Entry], int]) -> Iterator[Entry]:
-    """Yield entries in the order of their keys.
+    """Yield entries sorted by key.
 
-    Entries are sorted in runs, which are held compressed: memory is a fraction of the text.
+    They are sorted in compressed runs, so that memory is a fraction of the text.
     """
     runs: list[list[bytes]] = []
     held: list[Entry] = []

@@ -22,7 +22,7 @@ _QUOTE_OR_END = re.compile(rb'["\n]')
 
 
 class Piece(NamedTuple):
-    """A line, or a unit in its place. Text beyond the limit of a record is cut."""
+    """A line, or another unit of a file, with its position. Text beyond the limit of a record is dropped."""
 
     offset: int  #: of its first byte in the file
     size: int  #: bytes up to the next line or row; of an object its own
@@ -38,8 +38,8 @@ def split(blocks: Iterable[bytes], how: str, bytes_max: int, offset: int = 0, li
     Args:
         how: `ROWS`, `DOCUMENT`, `SOFT_BREAKS`, `COLUMNS` or `WORDS` and a number, `STANZA` or `SECTIONS` and a pattern.
             Empty for lines.
-        bytes_max: limit of a piece's text in bytes. Bytes beyond it are counted and not kept.
-        offset: offset of the first block, in bytes.
+        bytes_max: limit of a piece's text. Bytes beyond it are counted and dropped.
+        offset: offset of the first block.
         line_no: number of the line at `offset`.
     """
     if how == ROWS:
@@ -64,12 +64,12 @@ def split(blocks: Iterable[bytes], how: str, bytes_max: int, offset: int = 0, li
 
 
 def is_within_text(layout: Layout) -> bool:
-    """Return True if records are objects or literals within a text, whose other lines have no frame."""
+    """Return True if records are objects or literals within a text, whose other lines have no wrapper."""
     return layout.pieces.startswith(DOCUMENT) or not FLATTENED.keys().isdisjoint(layout.name.split(WITHIN))
 
 
 def shown_width(line: bytes) -> int:
-    """Return the number of signs that a terminal shows of a line."""
+    """Return how many characters of a line a terminal shows."""
     return len(without_colours(line).removesuffix(b"\r").decode(errors="replace"))
 
 
@@ -85,10 +85,10 @@ class LineSplitter:
     """Splits blocks into lines.
 
     Attributes:
-        offset: of the line that is under way.
+        offset: offset of the current incomplete line.
         line_no: its number.
-        held: its beginning.
-        dropped: number of its bytes beyond those that are held.
+        held: its text so far.
+        dropped: number of its bytes beyond the limit.
     """
 
     def __init__(self, offset: int, line_no: int, bytes_max: int) -> None:
@@ -125,10 +125,10 @@ def _beginning(text: bytes, offset: int, bytes_max: int) -> bytes:
 
 
 def _joined(pieces: Iterable[Piece], is_begun: Callable[[bytes, bytes], bool], bytes_max: int) -> Iterator[Piece]:
-    """Yield several lines as one piece each.
+    """Yield several lines joined to one piece.
 
     Args:
-        is_begun: returns True for the line before and the one that begins a piece.
+        is_begun: returns True if a piece begins at the second line, given (line before, line).
     """
     held: Piece | None = None
     texts: list[bytes] = []
@@ -171,7 +171,7 @@ def _rows(blocks: Iterable[bytes], offset: int, line_no: int, bytes_max: int) ->
 
 
 def _objects(blocks: Iterable[bytes], nested: int, offset: int, line_no: int, bytes_max: int) -> Iterator[Piece]:
-    """Yield objects within that many others; the text between them is skipped."""
+    """Yield objects at nesting depth `nested`. The text between them is skipped."""
     depth = 0
     in_text = False
     held: list[bytes] = []  # of the object that is under way

@@ -53,7 +53,7 @@ NOT_GIVEN = "no line is of the layout that --log-format names"
 
 
 class Recognised(NamedTuple):
-    """The recognised steps and layout of a file."""
+    """The wrappers and the layout found for a file."""
 
     layout: Layout | None  #: with its steps; None if none is known
     missing: str | None = None  #: what its lines lack, if that is known
@@ -61,11 +61,11 @@ class Recognised(NamedTuple):
 
 
 def recognise(lines: Sequence[bytes], log_format: str = "") -> Recognised:
-    """Find the steps and the layout of a file's lines.
+    """Find the wrappers and the layout of a file's lines.
 
     Args:
         lines: lines without line ends.
-        log_format: the layout that a user names. Empty: it is inferred.
+        log_format: layout given by the user. Empty to infer it.
 
     Raises:
         ValueError: the log format is invalid.
@@ -86,7 +86,7 @@ def recognise(lines: Sequence[bytes], log_format: str = "") -> Recognised:
 
 
 def _fitting(given: Layout, lines: Sequence[bytes]) -> Inferred:
-    """Return the layout that a user names, with the number of lines that it parses."""
+    """Return the layout given by the user, with the number of lines that it parses."""
     parse = given.parser(UTC)
     starts = [line for line in lines if given.start.match(line)]
     number = sum(parse(line) is not None for line in starts)
@@ -102,7 +102,7 @@ class Reading(NamedTuple):
 
 
 def readings_of(name: str) -> list[Reading]:
-    """Return the readings of a file by the name of its layout: one, or several if the file has several layouts."""
+    """Parse the name of a layout: one item, or several if the file has several layouts."""
     found = []
     for one in name.split(ALTERNATIVE):
         *steps, layout = one.split(WITHIN)
@@ -112,10 +112,10 @@ def readings_of(name: str) -> list[Reading]:
 
 
 def layout_named(name: str) -> Layout:
-    """Return the layout of a name that `recognise` returned.
+    """Return the layout for a name that `recognise` returned.
 
     Raises:
-        ValueError: the name is not valid.
+        ValueError: the name is invalid.
     """
     found = []
     for order, steps, layout in readings_of(name):
@@ -125,7 +125,7 @@ def layout_named(name: str) -> Layout:
 
 
 def step_named(name: str) -> Step:
-    """Return the step of a name.
+    """Return the step (removal of one wrapper) for its name.
 
     Raises:
         ValueError: no step has the name.
@@ -157,7 +157,12 @@ def _in_order(chain: Sequence[Step], layout: Layout, lines: Sequence[bytes]) -> 
 def _within(
     lines: Sequence[bytes], depth: int, judge: Callable[[Sequence[bytes]], Inferred] = infer
 ) -> tuple[tuple[Step, ...], Inferred]:
-    """Return the steps and the layout with the highest score. If scores are equal, prefer a removed frame."""
+    """Return (wrappers, layout) with the highest score. Among equal scores, the one with more wrappers removed.
+
+    Args:
+        depth: maximum number of wrappers.
+        judge: returns the layout and score of plain lines.
+    """
     # In JSON the sign of a colour is escaped as often as containers are nested: they are taken off within.
     if any(map(has_colours, lines)) and not rows.is_json(lines):
         chain, inferred = _within(_unwrapped(COLOURS, lines), depth, judge)
@@ -195,7 +200,7 @@ def _within(
 
 
 def _joins(step: Step) -> bool:
-    """Return True if a step joins lines that were broken."""
+    """Return True if a step joins wrapped lines."""
     return step.name.startswith((COLUMNS, WORDS))
 
 
@@ -220,7 +225,7 @@ def _steps(lines: Sequence[bytes], depth: int, is_container: bool) -> Iterator[S
 
 
 def _unwrapped(step: Step, lines: Sequence[bytes]) -> list[bytes]:
-    """Return the whole lines within a step. Empty if too few lines fit the step."""
+    """Return the lines without the wrapper of a step. Empty if too few lines have it."""
     pieces: Sequence[bytes] = lines
     if step.pieces:
         pieces = [piece.text for piece in split([b"\n".join(lines) + b"\n"], step.pieces, _SAMPLE_MAX)]
@@ -232,10 +237,7 @@ def _unwrapped(step: Step, lines: Sequence[bytes]) -> list[bytes]:
 
 
 def _joined(items: Sequence[Item]) -> Iterator[bytes]:
-    """Yield whole lines.
-
-    A last part that continues is left out, and so is a text that never ends: such lines are not parts.
-    """
+    """Yield whole lines from parts. An incomplete last line is dropped. Empty if no text ever ends."""
     parts: dict[bytes, list[bytes]] = {}
     if all(goes_on for _, _, goes_on, _ in items):
         return
@@ -246,7 +248,7 @@ def _joined(items: Sequence[Item]) -> Iterator[bytes]:
 
 
 def around(chain: Sequence[Step], layout: Layout, order: str = "") -> Layout:
-    """Return a layout within steps, the outermost first."""
+    """Return a layout with wrappers around it, the outermost first."""
     if not chain and not order:
         return layout
     unwrap = layout.unwrap or _as_is
@@ -263,7 +265,7 @@ def around(chain: Sequence[Step], layout: Layout, order: str = "") -> Layout:
 
 
 def either(layouts: Sequence[Layout]) -> Layout:
-    """Return the layout of lines of several layouts, which are split into the same pieces."""
+    """Return a layout that reads lines of several layouts, which must split a file equally."""
     readings = [(layout.start.match, layout.unwrap or _as_is) for layout in layouts]
     last = readings[0][1]
 
@@ -302,7 +304,7 @@ def _as_is(line: bytes) -> list[Item] | None:
 def _both(outer: Unwrap, inner: Unwrap) -> Unwrap:
     """Return a function that removes two wrappers.
 
-    The outer wrapper may split a line into parts. Only the first part then has the inner wrapper.
+    The outer one may split a line into parts. Only the first part then has the inner wrapper.
     """
     if inner is _as_is:
         return outer
@@ -329,7 +331,7 @@ def _both(outer: Unwrap, inner: Unwrap) -> Unwrap:
 
 
 def _of_both(outer: bytes, inner: bytes) -> bytes:
-    """Return the name of a stream within a stream. The inner source is the more specific one."""
+    """Return the name of a stream within a stream. The inner source takes precedence."""
     outer_source, _, outer_rest = outer.partition(OF_SOURCE)
     source, _, rest = inner.partition(OF_SOURCE)
     return (source or outer_source) + OF_SOURCE + outer_rest + rest if outer_rest + rest else source or outer_source

@@ -27,12 +27,12 @@ _REMARKS = [(name, re.compile(pattern)) for name, pattern in REMARKS]
 
 
 def program_of(line: str) -> str | None:
-    """Return the name of the program that wrote a line. None if no form matches the line."""
+    """Return the name of the program that wrote a line. None if no known pattern matches."""
     return next((name for name, pattern in _REMARKS if pattern.fullmatch(line)), None)
 
 
 def is_remark(line: bytes) -> bool:
-    """Return True if a line has a form of another program. Colours are ignored."""
+    """Return True if a known pattern of another program matches a line. Colours are ignored."""
     return _program_of_line(line) is not None
 
 
@@ -41,19 +41,19 @@ def _program_of_line(line: bytes) -> str | None:
 
 
 def is_text_of_others(line: bytes) -> bool:
-    """Return True if a line outside of all records has no sign of Kafka: no name, no context, no time, no trace."""
+    """Return True if a line outside of records shows nothing of Kafka: no name, prefix, time or stack trace."""
     if line[:1] in (b"\t", b" ") or is_continued(line):
         return False
     return time_shape(line) is None and not names_kafka(line)
 
 
 def is_behind(line: bytes, record: Sequence[bytes], layout: Layout) -> bool:
-    """Return True if a line is text of another program after a record.
+    """Return True if a line after a record is text of another program.
 
-    After a head with its logger, and after a stack frame, only a stack trace belongs to the record.
+    After a first line with its logger, and after a stack frame, only a stack trace belongs to the record.
 
     Args:
-        record: the lines of the record so far, or its first and its last line.
+        record: lines of the record so far, or its first and last line.
     """
     tail = layout.tail
     is_whole = len(record) == 1 and tail is not None and tail.search(record[0].removesuffix(b"\r")) is not None
@@ -82,7 +82,7 @@ def has_others(lines: Iterable[bytes], layout: Layout, own: str | None) -> bool:
 
 
 def looked_into(problem: str | None, text: bytes) -> str | None:
-    """Return the problem of lines that no layout fits. For lines of other programs, it is the first program's name."""
+    """Return the problem of lines that fit no layout. For other programs' lines it is the first program's name."""
     if problem not in (NO_LAYOUT, CONTINUATION):
         return problem
     lines = [line for line in text.split(b"\n") if line.strip()]

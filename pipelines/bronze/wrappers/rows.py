@@ -75,7 +75,7 @@ _NO_NAME = re.compile(r"\d\d:\d\d|\d{10}|\A(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)
 
 
 class Rows(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The shape of a container: how it becomes rows, and which fields are used. It is the argument in a step's name."""
+    """How a container becomes rows, and which fields are used. It is the argument in a step's name."""
 
     text: str = ""  #: path of the text of a record; empty if the row is one
     by: str = ""  #: path of the source
@@ -94,22 +94,22 @@ class Rows(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
 
 
 def documents(lines: Sequence[bytes]) -> Iterator[Step]:
-    """Yield steps for the JSON that lines are."""
+    """Yield steps that extract records from JSON."""
     return _steps(_json_shapes(lines), lines)
 
 
 def tables(lines: Sequence[bytes]) -> Iterator[Step]:
-    """Yield steps for the tables that lines may be."""
+    """Yield steps that extract records from tables."""
     return _steps(chain(_tables(lines), _named_values(lines)), lines)
 
 
 def stanzas(lines: Sequence[bytes]) -> Iterator[Step]:
-    """Yield steps for the stanzas that lines may be."""
+    """Yield steps that extract records from stanzas: named lines, repeated per record."""
     return _steps(_stanzas(lines), lines)
 
 
 def elements(lines: Sequence[bytes]) -> Iterator[Step]:
-    """Yield steps for the XML that lines are."""
+    """Yield steps that extract records from XML."""
     return _steps(_elements(lines), lines)
 
 
@@ -132,12 +132,12 @@ def _steps(shapes: Iterator[Rows], lines: Sequence[bytes]) -> Iterator[Step]:
 
 
 def _bracketed(item: Any) -> str:
-    """Return a text; a component with its node is in brackets, as messages begin with it."""
+    """Return a text. A component with its node is put in brackets, as in Kafka messages. Empty for other values."""
     return f"[{item}]" if names_node(item) else item if isinstance(item, str) else ""
 
 
 def _told(shape: Rows, text: str, columns: Mapping[str, Sequence[Any]]) -> Rows:
-    """Return a shape with the path of its text, and with the columns that describe the text."""
+    """Return the shape with the path of the record's text, and the paths of columns that describe it."""
     items = columns[text]
     texts = [item if isinstance(item, str) else "" for item in items]
     others = {path: values for path, values in columns.items() if path != text}
@@ -159,7 +159,7 @@ def _hashable(items: Sequence[Any]) -> bool:
 
 
 def _sampled(shape: Rows, lines: Sequence[bytes]) -> list[Row]:
-    """Return the rows of lines in a shape. Empty if too few lines fit the shape."""
+    """Return the rows of lines by a shape. Empty if too few lines fit it."""
     if shape.document is None and not shape.begins and not shape.head:
         texts = [line for line in lines if line.strip()]
         found = [list(_rows_of(shape, line)) for line in texts[:_SAMPLE]]
@@ -175,12 +175,12 @@ def _sampled(shape: Rows, lines: Sequence[bytes]) -> list[Row]:
 
 
 def is_json(lines: Sequence[bytes]) -> bool:
-    """Return True if lines are JSON of any shape."""
+    """Return True if lines are JSON."""
     return any(True for _ in _json_shapes(lines))
 
 
 def is_document(lines: Sequence[bytes]) -> bool:
-    """Return True if lines are JSON whose objects do not have a record's parts as fields."""
+    """Return True if lines are JSON whose objects are containers, not records."""
     shapes = list(_json_shapes(lines))
     return bool(shapes) and (len(shapes) > 1 or shapes[0] != Rows())
 
@@ -207,7 +207,7 @@ def _json_shapes(lines: Sequence[bytes]) -> Iterator[Rows]:
 
 
 def _cuts(array: str) -> Iterator[Rows]:
-    """Yield the ways to cut a document at an array: into its elements, or into the objects around it."""
+    """Yield the ways to split a document at an array: into its elements, or into the objects around it."""
     steps = re.findall(r"[^.\[\]]+|\[[^\]]*+(?:\]|\Z)", array)
     for depth in range(min(len(steps), _NESTED_MAX), -1, -1):
         inner = "".join(step if step.startswith("[") else f".{step}" for step in steps[depth:]).removeprefix(".")
@@ -216,7 +216,7 @@ def _cuts(array: str) -> Iterator[Rows]:
 
 
 def _closed(content: bytes) -> bytes:
-    """Return the beginning of a document, closed after its last whole value."""
+    """Return the start of a truncated document, closed after its last complete value."""
     open_signs: list[bytes] = []
     end = depth = 0
     for match in _STRING_OR_SIGN.finditer(content):
@@ -257,7 +257,7 @@ def _tables(lines: Sequence[bytes]) -> Iterator[Rows]:
 
 
 def _named_values(lines: Sequence[bytes]) -> Iterator[Rows]:
-    """Yield the shape of lines with the same names before their values, as in copies from documents."""
+    """Yield the shape of lines that have the same names before their values, as copies of documents have."""
     begun = filter(_NAME_FIRST.match, lines[:_SAMPLE])
     found = [Counter(names) for line in begun if len(set(names := _NAME_OF_VALUE.findall(line))) >= _NAMES_MIN]
     counts = Counter(name for names in found for name, count in names.items() if count == 1)
@@ -272,7 +272,7 @@ def _before_value(names: tuple[str, ...]) -> re.Pattern[bytes]:
 
 
 def _values(names: tuple[str, ...], line: bytes) -> Row:
-    """Return the values of a line by their names; none if the line has hardly any of the names."""
+    """Return the values of a line by name. Empty if it has hardly any of the names."""
     found = list(_before_value(names).finditer(line))
     if len(found) < _NAMED_SHARE * len(names):
         return {}
@@ -289,7 +289,7 @@ def _dialect() -> None:
 
 
 def _cells(text: bytes, delimiter: str) -> list[str]:
-    """Return the cells of a row; none if the text is not one row."""
+    """Return the cells of a row. Empty if the text is not one row."""
     _dialect()
     try:
         found = list(csv.reader(text.decode(errors="replace").splitlines(keepends=True), delimiter=delimiter))
@@ -299,7 +299,7 @@ def _cells(text: bytes, delimiter: str) -> list[str]:
 
 
 def _stanzas(lines: Sequence[bytes]) -> Iterator[Rows]:
-    """Yield shapes of stanzas: the same names come again and again, each on a line of its own."""
+    """Yield shapes of stanzas: the same names repeat, each on its own line."""
     texts = lines[: 10 * _SAMPLE]
     names = [
         (match[2], match[0][: match.end(2)])
@@ -325,7 +325,7 @@ def _stanzas(lines: Sequence[bytes]) -> Iterator[Rows]:
 
 
 def _elements(lines: Sequence[bytes]) -> Iterator[Rows]:
-    """Yield the shape of XML: the element that most lines begin, with others within."""
+    """Yield the shape of XML: the most frequent outer element."""
     begun = Counter(match[1] for line in lines if (match := _ELEMENT.match(line)))
     outer = [name for name, count in begun.items() if 2 * count > max(begun.values()) and count > 1]
     for name in outer[:2]:
@@ -333,7 +333,7 @@ def _elements(lines: Sequence[bytes]) -> Iterator[Rows]:
 
 
 def _parts(text: bytes) -> Row:
-    """Return the attributes of an element, and the texts of inner elements. Repeated names get numbers."""
+    """Return the attributes of an element and the texts of inner elements. Repeated names get numbers."""
     tag = _TAG.search(text)
     row: Row = {}
     if tag is not None:
@@ -350,7 +350,7 @@ def _is_log(line: bytes) -> bool:
 
 
 def _fields(text: bytes) -> Row:
-    """Return the named lines of a stanza; lines without a known form continue the one before."""
+    """Return the named lines of a stanza. Other lines continue the previous one."""
     row: Row = {}
     name, outer = "", ""
     for line in text.split(b"\n"):
@@ -370,7 +370,7 @@ def _fields(text: bytes) -> Row:
 
 
 def _unquoted(text: str) -> str:
-    """Return a scalar of YAML without its quotes and folds; any other text as it is."""
+    """Return a YAML scalar without quotes and folds. Other texts unchanged."""
     if text[:1] == "'" and text.endswith("'") and len(text) > 1:
         return re.sub(r"\n[ \t]*", " ", text[1:-1]).replace("''", "'")
     if text[:1] == '"' and text.endswith('"') and len(text) > 1:
@@ -404,7 +404,7 @@ def _pieces(shape: Rows) -> str:
 
 
 def step_of(shape: Rows) -> Step:
-    """Return the step that takes records out of a container."""
+    """Return the step that extracts records from a container of this shape."""
     kinds = {"table": shape.head, "stanza": shape.begins, "logfmt": shape.pairs, "named": shape.names}
     kind = next((kind for kind, is_given in kinds.items() if is_given), "json")
     is_flat = kind == "json" and not shape.array and not shape.lines and "[" not in shape.text + shape.by
@@ -414,15 +414,15 @@ def step_of(shape: Rows) -> Step:
 
 
 def hands_on(step: Step) -> bool:
-    """Return True if a step passes rows on as objects."""
+    """Return True if a step yields rows as objects, not texts."""
     return step.is_entry and not shape_named(step.name).text
 
 
 def of_name(name: str) -> Step:
-    """Return the step of a name that `step_of` gave.
+    """Return the step for a name that `step_of` created.
 
     Raises:
-        ValueError: the name is not one.
+        ValueError: the name is invalid.
     """
     return step_of(shape_named(name))
 
@@ -431,7 +431,7 @@ def shape_named(name: str) -> Rows:
     """Return the shape in a step's name.
 
     Raises:
-        ValueError: the name is not one.
+        ValueError: the name is invalid.
     """
     try:
         return msgspec.json.decode(name.partition(" ")[2], type=Rows)
@@ -440,7 +440,7 @@ def shape_named(name: str) -> Rows:
 
 
 def _flat(shape: Rows, piece: bytes) -> list[Item] | None:
-    """Return the text of an object without looking at its other leaves: the short way."""
+    """Return the text of an object without examining its other fields: the fast path. None if it does not fit."""
     fields = parsed(piece)
     get: Callable[[str], Any] = partial(value, fields)
     item = _item(shape, get)

@@ -21,7 +21,7 @@ _WORD = re.compile(rb"[\w./@-]+")
 
 
 def is_heading(line: bytes) -> bool:
-    """Return True if a line may be a heading: it is short, has words and signs, and nothing of a record."""
+    """Return True if a line may be a heading: short, with words and punctuation, and nothing of a record."""
     if not 3 < len(line) < _LENGTH_MAX or line[:1] in b" \t" or _CLOCK.search(line) is not None:
         return False
     return len(re.sub(rb"[\w\s]", b"", line)) > 1 and not is_continued(line)
@@ -53,7 +53,7 @@ def _pattern(heading: bytes, changing: int) -> str:
 
 
 def labeller(pattern: str) -> Callable[[bytes], bytes]:
-    """Return a function that writes the source of the latest heading before a line, and a heading without its text."""
+    """Return a function that prefixes a line with the source of the latest heading, and empties headings."""
     heading = re.compile(pattern.encode()).fullmatch
     source = b""
 
@@ -72,5 +72,5 @@ def _unwrap(piece: bytes) -> list[Item]:
 
 
 def headed(name: str) -> Step:
-    """Return the step of a name."""
+    """Return the step for the name of a heading pattern."""
     return Step(name, _unwrap, pieces=name)

@@ -14,7 +14,7 @@ OF_SOURCE = b"\0"
 
 @dataclass(frozen=True)
 class Step:
-    """A step that removes one wrapper."""
+    """The removal of one wrapper from the lines of a log."""
 
     name: str  #: rebuilds it; a part of the layout's name in ``bronze.log_files.layout``
     unwrap: Unwrap  #: what a piece holds
@@ -23,5 +23,5 @@ class Step:
 
 
 def source_of(name: bytes) -> bytes:
-    """Return the source that a stream belongs to. Empty if unknown."""
+    """Return the source in a stream's name. Empty if unknown."""
     return name.partition(OF_SOURCE)[0]

@@ -52,9 +52,9 @@ ENTITIES = Step("entities", _unescaped)
 
 
 def has_entities(lines: Sequence[bytes]) -> bool:
-    """Return True if signs are escaped as in HTML: more lines have escaped signs than bare ones.
+    """Return True if lines have HTML entities: more lines have escaped characters than bare ones.
 
-    A single line is enough if no line has a bare sign or quotes.
+    A single line suffices if no line has a bare character or quotes.
     """
     escaped = sum(_ENTITY.search(line) is not None for line in lines)
     bare = sum(_BARE.search(line) is not None for line in lines) if escaped == 1 else 0
@@ -62,17 +62,17 @@ def has_entities(lines: Sequence[bytes]) -> bool:
 
 
 def columns(width: int) -> Step:
-    """Return the step that joins lines which a terminal broke. A line of the full width continues in the next line."""
+    """Return the step that joins lines wrapped by a terminal: a line of the full width continues."""
     return Step(f"{COLUMNS}{width}", _rejoin, pieces=f"{COLUMNS}{width}")
 
 
 def words(width: int) -> Step:
-    """Return the step that joins lines which a mail broke between words, without the quotes before each line."""
+    """Return the step that joins lines wrapped between words by a mail program, and removes its quote marks."""
     return Step(f"{WORDS}{width}", _respaced, pieces=f"{WORDS}{width}")
 
 
 def goes_on(before: bytes, line: bytes, width: int) -> bool:
-    """Return True if a line may continue in the next line, whose first word did not fit."""
+    """Return True if `before` may continue in `line`, because its first word did not fit."""
     quotes = quotes_of(before)
     word = line[len(quotes_of(line)) :].split(b" ", 1)[0]
     is_text = bool(word.strip()) and bool(before[len(quotes) :].strip()) and quotes.strip() == quotes_of(line).strip()
@@ -80,7 +80,7 @@ def goes_on(before: bytes, line: bytes, width: int) -> bool:
 
 
 def quotes_of(line: bytes) -> bytes:
-    """Return the signs before a line that a mail quotes."""
+    """Return the quote marks that a mail program put before a line."""
     found = _QUOTES.match(line)
     return b"" if found is None else found[0]
 
@@ -94,10 +94,10 @@ def _respaced(piece: bytes) -> list[Item] | None:
 
 
 def rejoin(layout: Layout, inner: Unwrap, step: Step) -> Unwrap:
-    """Return a function that splits lines which were broken. A line of the full width may be whole.
+    """Return a function that splits lines that were joined but were separate. A line of the full width may be whole.
 
     Args:
-        inner: removes the frame of a whole line.
+        inner: removes the wrapper of a whole line.
         step: `columns` or `words`.
     """
     join = _sentence if step.name.startswith(WORDS) else _line
