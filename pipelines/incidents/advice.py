@@ -18,7 +18,7 @@ Condition = Callable[[Facts, LoggedIncident], bool | None]
 
 
 def with_due_advice(facts: Facts, incident: LoggedIncident) -> LoggedIncident:
-    """Return the incident with the text of its advice; empty if the advice is not due."""
+    """Return the incident with the text of its advice, where the advice is a `Remedy`. Empty if it is not due."""
     advice = incident.advice
     if isinstance(advice, str):
         return incident
@@ -45,7 +45,7 @@ def is_any_offline(facts: Facts, incident: LoggedIncident) -> bool | None:
 
 
 def is_any_not_restarted(facts: Facts, incident: LoggedIncident) -> bool:
-    """Return True if a broker of the incident has not started since the incident began."""
+    """Return True if the logs show no start of at least one of the incident's brokers since the incident began."""
     return any(
         facts.next_start((incident.cluster_id, broker_id), incident.start_us) is None
         for broker_id in incident.broker_ids
@@ -55,7 +55,7 @@ def is_any_not_restarted(facts: Facts, incident: LoggedIncident) -> bool:
 def has_setting(key: str, value: str) -> Condition:
     """Return a condition that is True if a topic of the incident has a setting with this value.
 
-    Without an override, the brokers' value of the setting counts.
+    Without an override by the topic, the brokers' value counts. The condition returns None if no line shows the value.
     """
 
     def has_value(facts: Facts, incident: LoggedIncident) -> bool | None:

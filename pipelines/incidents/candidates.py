@@ -31,7 +31,7 @@ class _Candidate(NamedTuple):
 
 
 class Candidates:
-    """Lines that are part of no incident and may explain one."""
+    """Logged lines at WARN or above that are part of no incident and may explain one."""
 
     def __init__(self, facts: Facts, incidents: Iterable[LoggedIncident]) -> None:
         self._facts = facts
@@ -52,7 +52,7 @@ class Candidates:
     def nearest(self, incident: LoggedIncident) -> str:
         """Return sentences that quote the nearest line before an incident. Empty if there is none.
 
-        Lines of brokers that the incident does not concern are left out.
+        Lines of brokers that have no part in the incident are left out.
         """
         lines = [*self._of_logs(incident), *self._of_containers(incident)]
         nearest = max(lines, key=lambda line: line.time_us, default=None)
@@ -89,11 +89,11 @@ class Candidates:
 def incidents_with(
     text: LoudText, reported: Mapping[tuple[str, str], Sequence[LoggedIncident]], kinds: Iterable[str] = ()
 ) -> Iterator[LoggedIncident]:
-    """Yield incidents that a text is part of.
+    """Yield the incidents that lines of one text are part of.
 
     Args:
-        reported: incidents by cluster and kind.
-        kinds: further kinds that the text may be part of.
+        reported: incidents by cluster and kind of incident.
+        kinds: further kinds of incident that the text may be part of.
     """
     own = {*text.kinds, *kinds}
     for name in own.union(*(SHOWN_BY.get(name, ()) for name in own)):

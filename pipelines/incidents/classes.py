@@ -67,10 +67,10 @@ _BY_SEVERITY: Final[Mapping[str, IncidentClass]] = {"critical": "unavailable", "
 
 
 def class_of(kind: str, severity: str, figures: Mapping[str, float]) -> IncidentClass:
-    """Return the class of an incident.
+    """Return the class of harm of an incident, such as ``remark`` for severity info. Figures are numbers by name.
 
-    An incident of severity info is a remark. A window under min.insync.replicas without a rejected produce, and a
-    freeze that cost a broker its session, lost redundancy.
+    A time under min.insync.replicas without a rejected produce, and a freeze that cost a broker its session, count as
+    lost redundancy.
     """
     if severity == "info":
         return "remark"

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Episode:
-    """Consecutive rows of `Facts.remarks` that belong together, in time order."""
+    """Rows of `Facts.remarks` (matched log lines) with small gaps between them, in time order."""
 
     rows: list[Row]
 
@@ -34,7 +34,7 @@ class Episode:
 
     @property
     def lines(self) -> int:
-        """Return the number of lines in the episode."""
+        """Return the number of log lines of all rows."""
         return sum(int(row["line_count"]) for row in self.rows)
 
     @property
@@ -44,7 +44,7 @@ class Episode:
 
     @property
     def node(self) -> Node:
-        """Return the broker that wrote the first line."""
+        """Return (cluster, broker id) of the first line."""
         return node(self.rows[0])
 
     @property
@@ -55,7 +55,7 @@ class Episode:
 
     @property
     def keys(self) -> list[str]:
-        """Return the distinct values of the group ``key`` of `Signature.pattern`."""
+        """Return the distinct values of the rows' ``key``: what the pattern of each line captured under this name."""
         return sorted({row["key"] for row in self.rows if row["key"]})
 
     @property
@@ -65,7 +65,7 @@ class Episode:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """Return the first line of each row."""
+        """Return file id and byte offset of the first line of each row."""
         return tuple(map(place, self.rows))
 
     @property
@@ -78,10 +78,9 @@ class Episode:
         return f" at {brokers(self.broker_ids)}" if self.broker_ids else ""
 
     def incident(self, severity: Severity, sentence: str, **fields: Any) -> LoggedIncident:
-        """Return an incident of the episode's brokers, from its first line to its last. Its weight is the number of
-        lines.
+        """Return an incident of the brokers that wrote the rows, from the first line to the last.
 
-        Its subject is the signature and the key of the first row.
+        Its weight is the number of lines. Its subject is the name of the pattern and the key of the first row.
 
         Args:
             fields: further fields of `LoggedIncident`. They override the fields above.
@@ -101,14 +100,12 @@ class Episode:
 
 
 def episodes(rows: Iterable[Row], *keys: str, within_s: int = 60) -> list[Episode]:
-    """Return rows grouped into episodes of one cluster and one value of each key.
-
-    A row that begins at most `within_s` after the end of an episode belongs to that episode.
+    """Return rows grouped by cluster, values of `keys` and time. A gap of more than `within_s` begins a new group.
 
     Args:
         rows: rows of `Facts.remarks`.
-        keys: names of columns.
-        within_s: gap between two rows of an episode, seconds, at most.
+        keys: names of columns that are equal in a group.
+        within_s: longest gap between two rows of a group, seconds.
     """
 
     def is_soon(group: list[Row], row: Row) -> bool:
@@ -121,7 +118,7 @@ def episodes(rows: Iterable[Row], *keys: str, within_s: int = 60) -> list[Episod
 
 
 def grouped(items: Iterable[T], belongs: Callable[[list[T], T], bool]) -> list[list[T]]:
-    """Return items in order, grouped. An item joins the group before if `belongs` returns True for both."""
+    """Return consecutive items in groups. An item joins the last group if `belongs(group, item)` is True."""
     groups: list[list[T]] = []
     for item in items:
         if groups and belongs(groups[-1], item):
@@ -132,7 +129,7 @@ def grouped(items: Iterable[T], belongs: Callable[[list[T], T], bool]) -> list[l
 
 
 class Window(NamedTuple):
-    """Place and time span of a state."""
+    """Cluster and time of a state, in us since the epoch."""
 
     cluster_id: str
     start_us: int
@@ -142,13 +139,13 @@ class Window(NamedTuple):
 def windows_together(
     items: Iterable[T], window: Callable[[T], Window], within_us: int, is_chain: bool = False
 ) -> list[list[T]]:
-    """Return groups of items whose windows begin together and end together.
+    """Return groups of items that begin together and end together.
 
-    The incident of a group has one window, so it must be true of each item. Windows with and without an end are
-    separate.
+    The incident of a group has one start and one end, so both must be true of each item. Items with and without an end
+    are in separate groups.
 
     Args:
-        window: function that returns the window of an item.
+        window: function that returns cluster, start and end of an item.
         within_us: starts (or ends) within this time of the first item's are together, microseconds.
         is_chain: measure the distance from the previous item instead of the first. The group may then become long.
     """
@@ -179,10 +176,10 @@ def windows_together(
 
 
 def before_shutdown(facts: Facts, rows: Iterable[Row], time: str = "first_time", margin_us: int = 0) -> list[Row]:
-    """Return rows without those that belong to the shutdown of a whole cluster.
+    """Return rows without the rows of the shutdown of a whole cluster, or after it.
 
     Args:
-        time: column with the time of a row.
+        time: column with the time of a row, microseconds.
         margin_us: rows this shortly before the shutdown belong to it, microseconds.
     """
     ends = facts.brokers.shutdown_times

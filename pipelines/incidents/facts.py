@@ -113,7 +113,7 @@ class Facts:
         return {(row["cluster_id"], row["broker_id"], row["key"]): row["value"] for row in self.configs}
 
     def config(self, node: Node, key: str) -> str | None:
-        """Return the last value of a setting that a broker logged. None if it logged none."""
+        """Return the last value of a broker setting that the broker logged. None if it logged none."""
         return self._configs.get((*node, key))
 
     @cached_property
@@ -121,7 +121,7 @@ class Facts:
         return {(row["cluster_id"], row["topic"], row["key"]): row["value"] for row in self.topic_configs}
 
     def topic_setting(self, cluster_id: str, topic: str, key: str) -> str | None:
-        """Return the last value of a setting of a topic. None if no line shows it, or if brokers differ."""
+        """Return the last value of a setting of a topic. None if no line shows it, or if lines of brokers disagree."""
         place = (cluster_id, topic, key)
         override = self._topic_configs.get(place)
         if override is not None or place not in self._topic_configs:
@@ -133,7 +133,8 @@ class Facts:
 
     @cached_property
     def controllers(self) -> frozenset[Node]:
-        """Return the nodes that are controllers only, by their configuration, or by their lines if it is unknown.
+        """Return (cluster, id) of nodes that are controllers only, by their configuration or, if unknown, by their
+        lines.
 
         Dedicated KRaft controllers lead no partition, serve no client, and write little.
         """
@@ -156,7 +157,7 @@ class Facts:
 
     @cached_property
     def voters(self) -> dict[str, frozenset[int]]:
-        """Return the configured voters of each quorum, of clusters whose nodes agree."""
+        """Return the ids in controller.quorum.voters by cluster. Clusters whose nodes disagree are left out."""
         settings: dict[str, set[frozenset[int]]] = defaultdict(set)
         for row in self.configs:
             if row["key"] == "controller.quorum.voters" and (
@@ -172,7 +173,7 @@ class Facts:
 
     @cached_property
     def brokers(self) -> BrokerTimelines:
-        """Return the timelines of all nodes."""
+        """Return the states of all nodes over time: running, stopped, dead, silent."""
         return BrokerTimelines(
             Evidence(
                 lifecycle=sorted([*self.lifecycle, *expiries(self.remarks)], key=lambda row: row["time"]),
@@ -206,7 +207,7 @@ class Facts:
         }
 
     def _silent_us(self, reason: str, cluster_id: str) -> int:
-        """Return the minimum time without contact before other nodes act on a missing node, microseconds. 0 if unknown.
+        """Return how long a node is at least out of contact until others have it fenced or removed, us. 0 if unknown.
 
         A node sends three heartbeats or fetches per timeout.
         """
@@ -236,14 +237,14 @@ class Facts:
         return {node: sorted(those) for node, those in versions.items()}
 
     def version(self, node: Node, time_us: int) -> str | None:
-        """Return the release that a broker ran at a time, as logged. None if no line shows it."""
+        """Return the Kafka release that a broker ran at a time (us), as logged. None if no line shows it."""
         known = self._versions.get(node, [])
         before = [text for time, text in known if time <= time_us]
         return before[-1] if before else known[0][1] if known else None
 
     @cached_property
     def replicas(self) -> dict[tuple[str, str], frozenset[int]]:
-        """Return all in-sync replicas that lines show, by cluster and partition name such as ``orders-4``."""
+        """Return all replica ids that lines show as in-sync, by (cluster, partition name such as ``orders-4``)."""
         replicas: dict[tuple[str, str], set[int]] = defaultdict(set)
         for row in self.absences:
             replicas[row["cluster_id"], partition_name(row)] |= {row["replica_id"], *row["isr"]}
@@ -253,21 +254,21 @@ class Facts:
 
     @cached_property
     def texts(self) -> list[LoudText]:
-        """Return `loud` with the matching entries of the message catalogue (the atlas)."""
+        """Return lines at WARN or above by text, with their entries of the message catalogue."""
         return loud_texts(self.loud)
 
     @cached_property
     def loud_texts(self) -> list[LoudText]:
-        """Return texts that match no signature."""
+        """Return lines at WARN or above whose text matches no `Signature` of an incident."""
         return [text for text in self.texts if text.signature is None]
 
     def remarked(self, *signatures: Signature) -> list[Row]:
-        """Return rows of `remarks` that match one of these signatures."""
+        """Return rows of `remarks` (matched log lines) whose pattern is one of these signatures."""
         names = {signature.name for signature in signatures}
         return [row for row in self.remarks if row["signature"] in names]
 
     def remarked_by_brokers(self, *signatures: Signature) -> list[Row]:
-        """Return rows of `remarks` that match one of these signatures, without rows of unknown brokers."""
+        """Return rows of `remarks` that match one of these signatures. Lines of unknown brokers are left out."""
         return [row for row in self.remarked(*signatures) if row["broker_id"] is not None]
 
     def longest_pause(self, broker: Node, start_us: int, end_us: int) -> Row | None:
@@ -280,18 +281,16 @@ class Facts:
         return max(cut, key=lambda row: row["end_time"] - row["start_time"], default=None)
 
     def life(self, broker: Node, *events: str) -> list[Row]:
-        """Return rows of `lifecycle` of one broker with one of these events."""
+        """Return rows of `silver.broker_lifecycle` of one broker with one of these events."""
         return [row for row in self.lifecycle if row["event"] in events and node(row) == broker]
 
     def next_start(self, broker: Node, after_us: int) -> int | None:
-        """Return the time at which a broker next logs that it has started, microseconds. None if the logs show no such
-        line.
-        """
+        """Return when a broker next logs that it has started, us since the epoch. None if no line shows it."""
         ups = (row["time"] for row in self.life(broker, "started") if row["time"] > after_us)
         return min(ups, default=None)
 
     def places_of(self, *finding_ids: str) -> tuple[Place, ...]:
-        """Return the lines that prove findings."""
+        """Return file id and byte offset of the lines that prove violations or observations, by their ids."""
         return tuple(place(row) for finding_id in finding_ids for row in self._finding_places.get(finding_id, ()))
 
     @cached_property
@@ -303,7 +302,7 @@ class Facts:
 
 
 def corrected(facts: Facts) -> Facts:
-    """Return facts with corrected times for brokers whose clocks are wrong."""
+    """Return facts with times corrected for brokers whose clocks are wrong."""
     offsets = clock_offsets(facts.lifecycle, facts.controller_events)
     if not offsets:
         return facts
@@ -319,7 +318,7 @@ def corrected(facts: Facts) -> Facts:
 
 
 def logs_end(files: Rows) -> dict[str, int]:
-    """Return the last time in the logs of each cluster, microseconds."""
+    """Return the last time in the logs of each cluster, us since the epoch."""
     ends: dict[str, int] = {}
     for row in files:
         if row["last_time"] is not None:
@@ -329,11 +328,11 @@ def logs_end(files: Rows) -> dict[str, int]:
 
 
 def boots_apart(rows: Rows) -> tuple[Rows, dict[Node, int]]:
-    """Return `Facts.silences` and `Facts.first_boots` of rows of `pipelines.incidents.questions.silences`."""
+    """Return gaps between log lines, and first lines' times (us) by node, of the rows of `questions.silences`."""
     first_boots = {node(row): row["end_time"] for row in rows if row["start_time"] is None}
     return [row for row in rows if row["start_time"] is not None], first_boots
 
 
 def partition_name(row: Row) -> str:
-    """Return ``orders-4``."""
+    """Return topic and partition of a row as ``orders-4``."""
     return f"{row['topic']}-{row['partition']}"

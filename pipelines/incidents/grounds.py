@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Ground(NamedTuple):
-    """Evidence of a kind."""
+    """What proves a kind of incident."""
 
     least: str  #: Line, or row of a table, that is enough.
     more: str  #: What further lines add.

@@ -31,14 +31,14 @@ _FIGURE_MAX = 1 << 63
 
 
 class Bug(NamedTuple):
-    """A known bug whose signature the incident has."""
+    """A known Kafka bug that the lines of an incident match."""
 
     jira: str  #: such as KAFKA-13091
     fixed_in: str  #: releases that first have the fix; empty where none has
 
 
 class Remedy(NamedTuple):
-    """Advice that changes the system. It is given only while its condition is True."""
+    """Advice that changes the system, such as a restart. It is given only while its condition is True."""
 
     text: str
     #: condition over the facts and the incident, see `pipelines.incidents.advice`: True if the advice is due, False if
@@ -93,7 +93,7 @@ class LoggedIncident:
 
     @property
     def incident_id(self) -> str:
-        """Return an id that is stable across runs. It depends on subject and start, but not on the end."""
+        """Return an id that is stable across runs. It depends on kind, subject and start, but not on the end."""
         key = repr(
             (
                 *(self.kind, self.cluster_id, self.start_us),

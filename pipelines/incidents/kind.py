@@ -43,13 +43,13 @@ SHOWN_BY = {
 
 
 def preceding(name: str, order: tuple[str, ...] = ABSENT) -> tuple[str, ...]:
-    """Return the kinds that precede a kind in an order of causes."""
+    """Return the kinds of incident before a kind in `order`. In that order each kind can only cause later ones."""
     return order[: order.index(name)]
 
 
 @dataclass(frozen=True)
 class Signature:
-    """A pattern of log lines, with its loggers and levels."""
+    """A pattern of log lines, with the loggers and levels at which they are logged."""
 
     name: str  #: unique; what `Facts.remarked` asks for
     #: simple names of the classes that log it, in releases that renamed it all names; empty: any
@@ -87,16 +87,16 @@ class Kind:
 
     @property
     def ground(self) -> Ground:
-        """Return the evidence that the kind is derived from."""
+        """Return what is enough to report this kind of incident, and what never is."""
         return GROUNDS.get(self.name, OF_TEXTS)
 
     def detect(self, *facts: object) -> list[LoggedIncident]:
-        """Return all episodes, in any order."""
+        """Return all incidents of this kind that `facts` show, in any order."""
         return [replace(incident, kind=self.name) for incident in self.episodes(*facts)]
 
 
 def kinds_by_signature(kinds: Iterable[Kind]) -> dict[str, list[str]]:
-    """Return the names of kinds that use each signature, by the name of the signature."""
+    """Return the names of the kinds of incident that use each pattern of log lines, by name of the pattern."""
     names: dict[str, list[str]] = {}
     for one in kinds:
         for signature in one.signatures:
@@ -113,7 +113,7 @@ def kind(
     yields_to: tuple[str, ...] = (),
     merge: Merge | None = None,
 ) -> Callable[[Detect], Kind]:
-    """Return a decorator that makes a kind of a detecting function. The kind has the name of the function."""
+    """Return a decorator that turns a function that detects incidents into a `Kind` with its name and these fields."""
     return lambda episodes: Kind(
         episodes.__name__, meaning, source, episodes, signatures, causes, is_rest, yields_to, merge
     )

@@ -24,7 +24,7 @@ _GAP_US = 600_000_000
 
 
 class LoudText(NamedTuple):
-    """Lines at WARN or above of one masked text, with their entry of the message catalogue (the atlas)."""
+    """Log lines at WARN or above with equal text but for numbers and names, and their catalogue entry."""
 
     moments: Sequence[Mapping[str, Any]]  #: of `pipelines.incidents.facts.Facts.loud`, in order of time
     found: Found | None  #: None if the atlas has no entry
@@ -32,12 +32,12 @@ class LoudText(NamedTuple):
 
     @property
     def row(self) -> Mapping[str, Any]:
-        """Return the first of `moments`."""
+        """Return the first row of these lines."""
         return self.moments[0]
 
     @property
     def signature(self) -> str | None:
-        """Return the name of the signature that matches the lines. None if there is none."""
+        """Return the name of the `Signature` (pattern of an incident) that matches the lines. None if there is none."""
         name: str | None = self.row["signature"]
         return name
 
@@ -48,14 +48,14 @@ class LoudText(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Return the id of the entry, or the level, logger and masked text."""
+        """Return the id of the catalogue entry, or else level, logger and text with masked numbers and names."""
         if self.found is not None:
             return self.found.message_id
         return f"{self.level} {self.row['logger']} {self.row['template']}"
 
     @property
     def is_of_node(self) -> bool:
-        """Return True if the node itself may have logged the lines: their logger is Kafka's, or another class."""
+        """Return True if the node itself may have logged the lines: their logger is Kafka's, unknown or a class."""
         logger = str(self.row["logger"] or "")
         return not logger or is_kafka(logger) or shorten_logger(logger)[:1].isupper()
 
@@ -76,26 +76,26 @@ class LoudText(NamedTuple):
 
     @property
     def first_us(self) -> int:
-        """Return the time of the first record, microseconds."""
+        """Return the time of the first record, us since the epoch."""
         return int(self.row["first_time"])
 
     @property
     def last_us(self) -> int:
-        """Return the time of the last record, microseconds."""
+        """Return the time of the last record, us since the epoch."""
         return max(int(moment["last_time"]) for moment in self.moments)
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        """Return nodes that logged the records, where known."""
+        """Return the ids of nodes that logged the records. Unknown nodes are left out."""
         return tuple(sorted({moment["broker_id"] for moment in self.moments} - {None}))
 
     @property
     def kinds(self) -> frozenset[str]:
-        """Return kinds of incident that the lines are part of."""
+        """Return the kinds of incident that the message catalogue counts these lines to."""
         return frozenset() if self.found is None else self.found.message.kinds
 
     def begins(self, name: str) -> bool:
-        """Return True if the lines alone show an incident of this kind."""
+        """Return True if the lines alone prove an incident of the kind `name`."""
         return self.found is not None and f"begins {name}" in self.found.message.part.split(", ")
 
     @property
@@ -108,7 +108,7 @@ class LoudText(NamedTuple):
 
     @property
     def clients(self) -> frozenset[str]:
-        """Return groups, transactional ids or topics that the records name, with their nouns."""
+        """Return groups, transactional ids or topics that the records name, each with its noun: ``group payments``."""
         named = (
             next((f"{noun} {values[name]}" for name, noun in _CLIENTS.items() if values.get(name)), "")
             for values in self._values()
@@ -116,7 +116,7 @@ class LoudText(NamedTuple):
         return frozenset(named) - {""}
 
     def _values(self) -> Iterator[Mapping[str, str]]:
-        """Yield what the entry captures in each message, by name."""
+        """Yield the values in each message by name, as the catalogue entry's wording captures them."""
         if self.found is None:
             return
         for message in dict.fromkeys(str(moment["message"]) for moment in self.moments):
@@ -126,16 +126,16 @@ class LoudText(NamedTuple):
 
     @property
     def action(self) -> str:
-        """Return what to do, by the entries of the line and its exception."""
+        """Return what to do, by the catalogue entries of the line and of its exception."""
         cause = None if self.thrown is None else cause_of(self.thrown)
         return advice_of("" if self.found is None else self.found.message.action, None if cause is None else cause[1])
 
 
 def loud_texts(rows: Iterable[Mapping[str, Any]]) -> list[LoudText]:
-    """Return episodes of texts with their entries, in order of time.
+    """Return lines grouped by equal text and short gaps, with their catalogue entries, in order of time.
 
     Args:
-        rows: of `pipelines.incidents.facts.Facts.loud`.
+        rows: rows of `pipelines.incidents.facts.Facts.loud`.
     """
     episodes: list[list[Mapping[str, Any]]] = []
     last_by_text: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
@@ -154,7 +154,7 @@ def loud_texts(rows: Iterable[Mapping[str, Any]]) -> list[LoudText]:
 
 
 def _find(message: str, logger: str | None) -> Found | None:
-    """Return the entry of a message. A text that is an exception alone has the entry of its logger."""
+    """Return the catalogue entry of a message, or of its logger if it is only an exception. None if there is none."""
     known = atlas()
     name = shorten_logger(str(logger)) if logger else None
     found = find_message(known, message, name)

@@ -58,11 +58,10 @@ MASKED = rf"left(regexp_replace({_FIRST_LINE}, '{_LISTS}|[\w.]+-[0-9]+\b|/\S+|[0
 
 
 def silences() -> str:
-    """Return the SQL query for the silences of brokers, and for the gap before the first line of each process.
+    """Return SQL for times in which a broker logged nothing, and for the gap before each process's first line.
 
-    A silence is a time without a line, longer than `SILENCE_S`. For a broker's first line ``start_time`` is null.
-    ``steady_us`` is how long the broker wrote steadily. ``steady_silences`` counts silences that followed steady
-    writing.
+    Only gaps longer than `SILENCE_S` seconds count. For a broker's first line ``start_time`` is null. ``steady_us`` is
+    how long the broker logged steadily before; ``steady_silences`` counts gaps after steady logging.
     """
     steady, moved = STEADY_S * 1_000_000, _MOVED_S * 1_000_000
     return f"""
@@ -102,7 +101,7 @@ def silences() -> str:
 
 
 def last_lines() -> str:
-    """Return the SQL query for the first and last line of each broker, its roles, and its activity at the end.
+    """Return SQL for the first and last line of each broker, its roles, and how active it was at the end.
 
     ``seconds_before`` counts seconds with a line among the last `STEADY_S` seconds.
     """
@@ -127,10 +126,10 @@ _LINES = "bronze_log_lines"
 
 
 def lines(subject_ids: Mapping[str, int]) -> str:
-    """Return the SQL table expression for all lines. Lines of unknown brokers have the subject of their file as broker.
+    """Return an SQL table expression for all log lines. Lines of unknown brokers get a number for their file as broker.
 
     Args:
-        subject_ids: number of the subject, by file id.
+        subject_ids: number by file id.
     """
     if not subject_ids:
         return _LINES
@@ -142,12 +141,12 @@ def lines(subject_ids: Mapping[str, int]) -> str:
 
 
 def remarks(signatures: Sequence[Signature], lines: str = _LINES) -> str:
-    """Return the SQL query for episodes of lines that match a signature.
+    """Return SQL for log lines that match a pattern, grouped by short gaps.
 
-    A line that matches several signatures belongs to the first one.
+    A line that matches several patterns belongs to the first one.
 
     Args:
-        signatures: signatures in order of precedence.
+        signatures: patterns in order of precedence.
         lines: table expression of `lines`.
     """
     at_info = sorted({name for signature in signatures for name in signature.loggers if "INFO" in signature.levels})
@@ -180,7 +179,7 @@ def remarks(signatures: Sequence[Signature], lines: str = _LINES) -> str:
 
 
 def _signature_of(signatures: Sequence[Signature]) -> str:
-    """Return the SQL expression for the name of the first signature that matches a line. Null if none matches."""
+    """Return an SQL expression for the name of the first pattern that matches a line. Null if none matches."""
     whens = (f"WHEN {_condition(signature)} THEN {_text(signature.name)}" for signature in signatures)
     return f"CASE WHEN false THEN NULL {' '.join(whens)} END"
 
@@ -200,9 +199,7 @@ def _condition(signature: Signature) -> str:
 
 
 def _group(signatures: Sequence[Signature], name: str) -> str:
-    """Return the SQL expression for a named group of the signature that matched. Empty if its pattern has no such
-    group.
-    """
+    """Return an SQL expression for a named group of the pattern that matched. Empty if it has no such group."""
     whens = []
     for signature in signatures:
         number = re.compile(signature.pattern).groupindex.get(name)
@@ -220,7 +217,7 @@ def _without_names(pattern: str) -> str:
 
 
 def loud(signatures: Sequence[Signature], lines: str = _LINES) -> str:
-    """Return the SQL query for lines at WARN or above by text, broker and time step. Numbers and names are masked.
+    """Return SQL for lines at WARN or above, by broker, step in time and text with masked numbers and names.
 
     A text with at most `MOMENTS_MAX` lines has a step per line. The time of any other text is divided into `STEPS`
     steps.
@@ -253,10 +250,10 @@ def loud(signatures: Sequence[Signature], lines: str = _LINES) -> str:
 
 
 def exits() -> str:
-    """Return the SQL query for lines of other programs that show how the process of a log ended, with that log.
+    """Return SQL for lines of other programs that show how a broker's process ended, with the path of its log.
 
-    Compose names the source of the log. Lines of other programs are used if their file has only one log. A line without
-    a time gets the time of the log line before it.
+    Compose names the source of the log. Other lines are used if their file has only one log. A line without a time gets
+    the time of the log line before it.
     """
     exit_code = r"(\S+) exited with code -?\d+"
     killed = (
@@ -333,7 +330,7 @@ def topic_settings(keys: Sequence[str]) -> str:
 
 
 def assignments() -> str:
-    """Return the SQL query for states that show the assignment of reassigned partitions, in order."""
+    """Return SQL for states of partitions that are being reassigned, with their replicas, in order."""
     return """
         SELECT cluster_id, topic, partition, position, begin_by_time, replicas, adding_replicas, removing_replicas,
             file_id, byte_offset
@@ -347,7 +344,7 @@ def assignments() -> str:
 
 
 def last_states() -> str:
-    """Return the last state of each partition that has a leader then, or one that no line shows."""
+    """Return SQL for the last state of each partition that has a leader then, or whose leader no line shows."""
     return """
         SELECT cluster_id, topic, partition, leader, isr, replicas, begin_by_time FROM (
             SELECT *, row_number() OVER (PARTITION BY cluster_id, topic, partition ORDER BY position DESC) AS back
@@ -372,10 +369,9 @@ def topics_created_again() -> str:
 
 
 def errors(gap_s: int) -> str:
-    """Return the SQL query for episodes of produces that were answered with an error, by broker and error.
+    """Return SQL for produces answered with an error, by broker, error and gaps of at most `gap_s` seconds.
 
-    A line that two files contain counts once. A topic that a request names only by id (KIP-516) gets its name from
-    other lines.
+    A line in two files counts once. A topic that a request names only by id (KIP-516) gets its name from other lines.
     """
     return f"""
         WITH named AS (
@@ -402,7 +398,7 @@ def errors(gap_s: int) -> str:
 
 
 def throttled(gap_s: int) -> str:
-    """Return the SQL query for episodes of throttled requests by client and kind of throttle time.
+    """Return SQL for throttled requests by client, kind of throttle time and gaps of at most `gap_s` seconds.
 
     Replica fetchers are left out. ``is_logged``: the broker logged the wait that it chose, in whole milliseconds next
     to fractions (2.6 and later). Earlier releases show only a measured gap between two phases. That gap includes
@@ -429,7 +425,7 @@ def throttled(gap_s: int) -> str:
 
 
 def locks_expired(gap_s: int) -> str:
-    """Return the SQL query for episodes of records whose locks in a share group expired, by group."""
+    """Return SQL for records whose locks in a share group expired, by group and gaps of at most `gap_s` seconds."""
     return f"""
         WITH expired AS (
             SELECT cluster_id, broker_id, group_id, completed_time AS time, lock.member_id AS member_id,
@@ -445,7 +441,7 @@ def locks_expired(gap_s: int) -> str:
 
 
 def first_produces() -> str:
-    """Return the SQL query for the arrival of the first produce of each cluster."""
+    """Return SQL for the arrival of the first produce of each cluster."""
     return """
         SELECT cluster_id, min(arrival_time) AS time FROM silver_produce_requests
         WHERE arrival_time IS NOT NULL GROUP BY cluster_id ORDER BY cluster_id
@@ -453,7 +449,7 @@ def first_produces() -> str:
 
 
 def _episodes(table: str, keys: Sequence[str], gap_s: str) -> str:
-    """Return the SQL of a further table ``episodes``: the rows, numbered by episode within equal keys."""
+    """Return SQL of a table ``episodes``: rows by `keys`, with a number that rises after gaps longer than `gap_s`."""
     by = ", ".join(keys)
     order = f"PARTITION BY {by} ORDER BY time"
     return f"""

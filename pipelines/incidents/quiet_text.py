@@ -15,7 +15,7 @@ from highwater.pipelines.messages.lines import read_line
 
 
 def find_quiet(record: str) -> tuple[str, Message] | None:
-    """Return the id and the entry of a record in any layout. None if no grammar and no signature knows it."""
+    """Return id and catalogue entry of a log record in any layout. None if no known message matches it."""
     line = read_line(record.partition("\n")[0])
     full = candidates(line.logger)[:1] if line.logger is not None else [by_template(line.message.encode()) or ""]
     logger = (full or [line.logger or ""])[0]
@@ -48,7 +48,7 @@ def find_quiet(record: str) -> tuple[str, Message] | None:
 
 @cache
 def _sources() -> dict[str, str]:
-    """Return the class and method of each template, over all its wordings, by id."""
+    """Return the class and method that log each template of a message, by id of the template."""
     sources: dict[str, dict[str, None]] = {}
     for template in (*SHARED, *TEMPLATES):
         sources.setdefault(template.id, {})[template.source] = None

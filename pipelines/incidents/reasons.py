@@ -10,7 +10,7 @@ from highwater.pipelines.messages.exceptions import Cause, Thrown, cause_of, mos
 
 
 class Reason(NamedTuple):
-    """An exception with its entry of the table of exceptions."""
+    """An exception with what the table of exceptions says of it."""
 
     thrown: Thrown  #: innermost exception
     cause: Cause | None  #: None if the table has no entry

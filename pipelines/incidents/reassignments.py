@@ -22,7 +22,7 @@ _COMPLETED = re.compile(
 
 
 class Step(NamedTuple):
-    """What one line shows of the reassignment of a partition."""
+    """What one line shows of the reassignment of a partition. Replicas are by id."""
 
     time_us: int
     adding: frozenset[int] | None  #: None if the line does not show it
@@ -108,7 +108,7 @@ def _reassignments(cluster_id: str, name: str, steps: Iterable[Step]) -> Iterabl
 
 
 def _sides(begun: Iterable[Step]) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the replicas that steps add and remove, as the last step that shows them has it."""
+    """Return the ids of replicas that are added, and of those that are removed, as the last known step has them."""
     known = [(step.adding, step.removing or frozenset()) for step in begun if step.adding is not None]
     return known[-1] if known else (frozenset(), frozenset())
 

@@ -69,7 +69,7 @@ _ASKED = (
 
 
 def write_incidents(lake: Lake, config: Config, run_id: str) -> None:
-    """Write ``gold.incidents`` and the timelines from which incidents are derived."""
+    """Write ``gold.incidents``, and the tables of broker states and other timelines that incidents are derived from."""
     reader = open_reader(lake, [(spec, None) for spec in _ASKED])
     facts = collect_facts(lake, reader, config)
     incidents = incidents_of(facts, KINDS)
@@ -87,7 +87,7 @@ def write_incidents(lake: Lake, config: Config, run_id: str) -> None:
 
 
 def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
-    """Return the facts from which the kinds of incidents are detected."""
+    """Return all rows from which incidents are detected."""
 
     def rows(spec: TableSpec, *columns: str, where: pc.Expression | None = None, by: str = "time") -> Rows:
         return sorted(lake.dicts(spec, *columns, where=where), key=lambda row: (row[by] is None, row[by] or 0))
@@ -95,7 +95,7 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
     subject_of = _subjects(lake)
 
     def of_subjects(given: Rows) -> Rows:
-        """Return rows of lines. A row without a broker has the subject of its file, or is left out."""
+        """Return rows of lines. A row without a broker gets the number of its file's writer, or is left out."""
         numbered = []
         for row in given:
             subject = subject_of.get(row["file_id"]) if row["broker_id"] is None else None
@@ -158,14 +158,14 @@ def collect_facts(lake: Lake, reader: LakeReader, config: Config) -> Facts:
 
 
 def _boots(silences: Rows, first_boots: Mapping[Node, int]) -> Iterable[Row]:
-    """Yield the first lines of processes as rows of `silver.broker_lifecycle`: controllers log no other start."""
+    """Yield first lines of processes as rows of lifecycle event ``starting``: controllers log no other start."""
     begun = [(node(row), row["end_time"]) for row in silences if row["is_boot"]]
     for (cluster_id, broker_id), time in (*first_boots.items(), *begun):
         yield {"cluster_id": cluster_id, "broker_id": broker_id, "time": time, "event": "starting"}
 
 
 def _of_processes(remarked: Rows, files: Rows) -> tuple[Rows, Rows]:
-    """Return rows of `Facts.exits` and `Facts.pauses` of JVM files whose brokers are known.
+    """Return rows about crashes and about pauses from JVM files whose brokers are known.
 
     Args:
         remarked: rows of ``bronze.process_remarks``.
@@ -214,7 +214,7 @@ def rows_of(incidents: Sequence[LoggedIncident], names: Mapping[int, str]) -> It
 
     Args:
         incidents: incidents of all clusters.
-        names: names of subjects, by number.
+        names: names by negative number, of files whose broker is unknown.
     """
     harm: dict[str, int] = defaultdict(int)
     for incident in incidents:

@@ -40,8 +40,8 @@ def linked(
     """Return the incidents, each with its cause if there is one.
 
     Args:
-        causes: kinds that can cause each kind. Of two causes that begin at the same time, the first kind wins.
-        replicas: replicas by partition, for effects that name only partitions.
+        causes: kinds of incident that can cause each kind. Of two that begin at the same time, the first kind wins.
+        replicas: replicas by partition, for incidents that name only partitions.
     """
     by_kind: dict[str, list[LoggedIncident]] = {}
     for incident in incidents:
@@ -69,7 +69,7 @@ def _nearness(cause: LoggedIncident, effect: LoggedIncident) -> tuple[bool, bool
 
 
 def can_cause(cause: LoggedIncident, effect: LoggedIncident, replicas: Replicas | None = None) -> bool:
-    """Return True if subject and time order allow one incident to be the cause of another."""
+    """Return True if brokers (or `replicas`), partitions and times allow one incident to be the cause of another."""
     if cause is effect or cause.cluster_id != effect.cluster_id:
         return False
     # The earliest bound may be the last line of a broker that writes rarely.
@@ -94,7 +94,7 @@ def can_cause(cause: LoggedIncident, effect: LoggedIncident, replicas: Replicas 
 
 
 def roots(incidents: Sequence[LoggedIncident]) -> dict[str, str]:
-    """Return the id of the first incident of each incident's chain, by incident_id."""
+    """Return the id of the first cause of each incident, by incident id. An incident without a cause has its own id."""
     causes = {incident.incident_id: incident.caused_by for incident in incidents}
 
     def root(incident_id: str) -> str:
@@ -112,7 +112,7 @@ STORED_MAX = 1000
 
 
 def incidents_of(facts: Facts, kinds: Sequence[Kind]) -> list[LoggedIncident]:
-    """Return all incidents, of each cluster the most harmful first, at most `STORED_MAX`."""
+    """Return all incidents that the facts show, of each cluster the most harmful first, at most `STORED_MAX`."""
     detected = [incident for kind in kinds if not kind.is_rest for incident in kind.detect(facts)]
     detected = without_excluded(_distinct(detected), {kind.name: kind.yields_to for kind in kinds})
     detected += [incident for kind in kinds if kind.is_rest for incident in kind.detect(facts, detected)]
@@ -137,7 +137,7 @@ def without_excluded(
     """Return the incidents without those that another incident covers.
 
     Args:
-        yields_to: by kind, the kinds that show more of the same episode.
+        yields_to: by kind of incident, the kinds that show more of the same event.
     """
     by_kind: dict[tuple[str, str], list[LoggedIncident]] = defaultdict(list)
     for incident in incidents:
@@ -166,7 +166,7 @@ def _is_within(incident: LoggedIncident, other: LoggedIncident) -> bool:
 
 
 def _merged(incidents: Sequence[LoggedIncident], kinds: Sequence[Kind]) -> list[LoggedIncident]:
-    """Return the incidents, with consecutive incidents of the same kind and the same first cause merged."""
+    """Return the incidents, with consecutive ones of the same kind and the same first cause merged."""
     merges = {kind.name: kind.merge for kind in kinds if kind.merge is not None}
     root_of = roots(incidents)
     merged = []
@@ -201,17 +201,17 @@ def _distinct(incidents: Sequence[LoggedIncident]) -> list[LoggedIncident]:
 
 
 def _harm_of(incident: LoggedIncident) -> int:
-    """Return the rank of an incident by class. A minor incident recovered by itself, so it ranks as slow at worst."""
+    """Return the rank of harm, 0 for the worst. A minor incident recovered by itself, so it ranks as slow at worst."""
     by_class = _PLACES[class_of(incident.kind, incident.severity, incident.figures)]
     return max(by_class, _PLACES["slow"]) if incident.severity == MINOR else by_class
 
 
 def by_harm(incidents: Sequence[LoggedIncident], shutdowns: Mapping[str, int] | None = None) -> list[LoggedIncident]:
-    """Return incidents sorted by harm. All incidents of a chain are placed by the worst incident of the chain.
+    """Return incidents sorted by harm. All incidents of one first cause are placed by the worst of them.
 
-    Broken guarantees come first, then incidents that last until the logs end. The rest is sorted by class, severity and
-    weight. Incidents that begin with the shutdown of a whole cluster come last. Within a chain the first cause comes
-    first.
+    Broken guarantees come first, then incidents that last until the logs end. The rest is sorted by class of harm,
+    severity and weight. Incidents that begin with the shutdown of a whole cluster come last. A cause comes before what
+    it caused.
 
     Args:
         shutdowns: start of the shutdown of each whole cluster, microseconds.

@@ -55,10 +55,10 @@ SIGNATURES = (LEADER_UNREACHABLE, QUORUM_UNREACHABLE, CONTROLLER_UNREACHABLE)
 
 
 def losses(remarks: Rows, by: Node | None = None) -> dict[Node, list[Loss]]:
-    """Return the periods in which peers could not reach a node, by node and in time order.
+    """Return when peers could not reach each node, in time order.
 
     Args:
-        remarks: `pipelines.incidents.facts.Facts.remarks`.
+        remarks: `pipelines.incidents.facts.Facts.remarks`: matched log lines.
         by: count only this peer. None: any peer.
     """
     names = {signature.name for signature in SIGNATURES}
@@ -72,9 +72,9 @@ def losses(remarks: Rows, by: Node | None = None) -> dict[Node, list[Loss]]:
 
 
 def losses_by_peer(remarks: Rows) -> dict[Node, list[Loss]]:
-    """Return the periods in which a node could not reach its peers, by node and in time order.
+    """Return when each node could not reach its peers, in time order.
 
-    A peer that a third node also misses at that time is left out. That peer is down, and the node is not isolated.
+    A peer that a third node also misses at that time is down, so the node is not isolated: it is left out.
     """
     writers = {node(row) for row in remarks if row["broker_id"] is not None}
     of_writers = {writer: losses(remarks, by=writer) for writer in writers}

@@ -15,17 +15,17 @@ SHOWN_MAX = 300
 
 
 def at(time_us: int) -> str:
-    """Return ``2026-11-20 15:27:39``, UTC."""
+    """Return a time (us since the epoch) as ``2026-11-20 15:27:39``, UTC."""
     return f"{_EPOCH + timedelta(microseconds=time_us):%Y-%m-%d %H:%M:%S}"
 
 
 def clock(time_us: int) -> str:
-    """Return ``15:27:39``, UTC. The date must be given elsewhere in the text."""
+    """Return a time (us) as ``15:27:39``, UTC. The date must be given elsewhere in the text."""
     return f"{_EPOCH + timedelta(microseconds=time_us):%H:%M:%S}"
 
 
 def span(start_us: int, end_us: int | None) -> str:
-    """Return ``from 15:27:39 to 15:27:53 (14.0 s)``, or ``from 15:27:39 to the end of the logs``.
+    """Return ``from 15:27:39 to 15:27:53 (14.0 s)``, or ``from 15:27:39 to the end of the logs`` if the end is None.
 
     A span within one second is ``at 15:27:39 (340 ms)``. A span over several days has dates.
     """

@@ -123,7 +123,7 @@ def _not_logged_in(facts: Facts, episode: Episode) -> LoggedIncident:
     signatures=(_NOT_AUTHENTICATED,),
 )
 def authentication_failed(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield one incident per episode of failed authentications in a cluster."""
+    """Yield failed authentications: one incident per cluster for failures with short gaps between them."""
     for episode in episodes(facts.remarked(_NOT_AUTHENTICATED)):
         peers = episode.keys
         reason = _REASON.search(episode.message.split("\n")[0])
@@ -143,7 +143,7 @@ def authentication_failed(facts: Facts) -> Iterable[LoggedIncident]:
     signatures=(_DENIED,),
 )
 def authorization_denied(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield one incident per principal and episode of denials, over all brokers."""
+    """Yield denials of the authorizer: one incident per principal for those with short gaps, over all brokers."""
     for episode in episodes(facts.remarked(_DENIED), "key"):
         principal = episode.rows[0]["key"]
         what = _OPERATION.search(episode.message)
@@ -163,7 +163,7 @@ def authorization_denied(facts: Facts) -> Iterable[LoggedIncident]:
     signatures=(_REFUSED,),
 )
 def connections_refused(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield one incident per episode of refused connections in a cluster, over all addresses."""
+    """Yield refused connections: one incident per cluster for refusals with short gaps, over all addresses."""
     for episode in episodes(facts.remarked(_REFUSED), within_s=300):
         limit = _CONNECTIONS.search(episode.message)
         has = f" It has the configured maximum of {limit['count']}." if limit and len(episode.keys) == 1 else ""

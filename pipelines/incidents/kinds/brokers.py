@@ -56,7 +56,7 @@ _NO_MEMORY = re.compile(r"insufficient memory for the Java Runtime")
     yields_to=SHOWN_BY["broker_died"],
 )
 def broker_died(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield incidents of processes that ended without a shutdown."""
+    """Yield incidents of processes of brokers and controllers that ended without a shutdown."""
     died = [away for away in facts.brokers.aways if away.state.reason == "died"]
     looped = _loops(died, _LOOP_US)
     yield from (_died_repeatedly(facts, loop) for loop in looped)
@@ -66,7 +66,10 @@ def broker_died(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _loops(aways: Sequence[Away], within_us: int) -> list[list[Away]]:
-    """Return absences of one node, grouped if they follow each other within `within_us` microseconds."""
+    """Return series of times in which a node was away, of nodes that were away `_LOOP_MIN` times or more.
+
+    A series continues if the next time begins within `within_us` microseconds.
+    """
     in_order = sorted(aways, key=lambda away: (away.node, away.start_us))
     loops = grouped(in_order, lambda loop, away: away.node == loop[0].node and _follows(loop, away, within_us))
     return [loop for loop in loops if len(loop) >= _LOOP_MIN]
@@ -124,7 +127,7 @@ def _died(facts: Facts, away: Away) -> LoggedIncident:
 
 
 def _ended(away: Away) -> str:
-    """Return when a process ended, with the lines that show it."""
+    """Return words for when a process ended, and for the lines that show it."""
     state = away.state
     how = {"peers": "when its peers could no longer reach it", "controller": "when the controller noticed"}
     first = _first(away)
@@ -142,13 +145,13 @@ def _ended(away: Away) -> str:
 
 
 def _first(away: Away) -> Witness | None:
-    """Return the witness that dates the end of a process. None if only its next start does."""
+    """Return the line that dates the end of a process. None if only its next start shows that it ended."""
     dated = [witness for witness in away.state.shown if witness.time_us == away.state.by_us]
     return dated[0] if dated else None
 
 
 def _lasted(away: Away) -> str:
-    """Return the duration of an absence in words: exact, between bounds, or an upper bound."""
+    """Return how long a node was away, in words: exact, between bounds, or an upper bound."""
     state, up = away.state, away.up_us or away.boot_us or away.start_us
     if state.after_us is None:
         return f"at least {lasting(up - away.start_us)}"
@@ -159,7 +162,7 @@ def _lasted(away: Away) -> str:
 
 
 def _exit_advice(text: str, name: str) -> str:
-    """Return advice by the signal or the exit code of a process."""
+    """Return advice by the signal or exit code that `text` names, for the process `name`."""
     if _KILLED.search(text):
         return (
             f"Compare the memory limit of the container or host with the heap of {name} and the page cache: SIGKILL "
@@ -176,7 +179,7 @@ def _exit_advice(text: str, name: str) -> str:
 
 
 def _figures(facts: Facts, died: Sequence[Away]) -> dict[str, float]:
-    """Return the longest absence, start and recovery of the nodes, seconds. Empty if a node did not start again."""
+    """Return longest time away, start and recovery, s, by name of the figure. Empty if a node did not start again."""
     ups = [away.up_us for away in died if away.up_us is not None]
     if len(ups) < len(died):
         return {}
@@ -190,18 +193,18 @@ def _figures(facts: Facts, died: Sequence[Away]) -> dict[str, float]:
 
 
 def _places(aways: Iterable[Away]) -> tuple[Place, ...]:
-    """Return lines that show absences, in order of time."""
+    """Return file id and byte offset of the lines that show when nodes were away, in order of time."""
     shown = sorted((each for away in aways for each in away.state.shown), key=lambda each: each.time_us)
     return tuple(each.place for each in shown if each.place is not None)
 
 
 def _weight(aways: Sequence[Away]) -> float:
-    """Return the total duration of absences, seconds. A node that did not come back counts as a minute."""
+    """Return how long nodes were away in total, seconds. A node that did not come back counts as a minute."""
     return sum(60.0 if away.up_us is None else (away.up_us - away.start_us) / 1e6 for away in aways)
 
 
 def _torn(facts: Facts, died: Sequence[Away]) -> str:
-    """Return a sentence about segments that came back with a torn end; empty if no line shows one."""
+    """Return a sentence about segments whose end was torn when the broker came back. Empty if no line shows one."""
     rows = [
         row
         for away in died
@@ -217,7 +220,7 @@ def _torn(facts: Facts, died: Sequence[Away]) -> str:
 
 
 def _died_together(facts: Facts, group: list[Away]) -> LoggedIncident:
-    """Return the incident of nodes that died within a second, since they are assumed to share a cause."""
+    """Return one incident for nodes that died within a second, since they are assumed to share a cause."""
     cluster_id = group[0].node[0]
     ids = sorted(away.node[1] for away in group)
     ups = [away.up_us for away in group]
@@ -278,7 +281,7 @@ def _died_repeatedly(facts: Facts, loop: Sequence[Away]) -> LoggedIncident:
 
 
 def _recovery_us(facts: Facts, away: Away) -> int:
-    """Return the time from the line about the begin of log loading to the line about its end."""
+    """Return how long the next process loaded its logs by its lines, us. 0 if no line shows it."""
     if away.boot_us is None:
         return 0
     until = away.up_us or away.boot_us + BOOT_US
@@ -339,7 +342,7 @@ def broker_stalled(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _paused(facts: Facts, broker: Node, start_us: int, end_us: int) -> tuple[str, str]:
-    """Return a sentence about a JVM pause that explains a span, and its advice. Empty if no GC log shows a pause."""
+    """Return (sentence, advice) about a JVM pause that explains a span. Both are empty if no GC log shows a pause."""
     pause = facts.longest_pause(broker, start_us, end_us)
     paused_us = 0 if pause is None else pause["end_time"] - pause["start_time"]
     if pause is None or paused_us < _PAUSED_SHARE * (end_us - start_us):
@@ -368,7 +371,7 @@ def _unanswered(away: Away) -> str:
 
 
 def _expired(expired: Witness | None) -> str:
-    """Return a sentence about a session that expired meanwhile; empty if none did."""
+    """Return a sentence about a session that expired meanwhile; empty if `expired` is None."""
     if expired is None:
         return ""
     return (
@@ -398,7 +401,7 @@ _SESSION_US = 9_000_000
     causes=preceding("broker_fenced"),
 )
 def heartbeats_not_sent(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield one incident per broker and episode, with the nodes that the broker could not reach at that time."""
+    """Yield failed heartbeats: one incident per broker for those with short gaps, with the nodes it could not reach."""
     rows = [
         row
         for row in before_shutdown(facts, facts.remarked_by_brokers(_NO_HEARTBEAT))
@@ -435,7 +438,7 @@ def heartbeats_not_sent(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _is_within(stop: Away, row: Row) -> bool:
-    """Return True if a node logged a line as it was stopping."""
+    """Return True if a node logged a row's first line while it was stopping."""
     time_us = row["first_time"]
     return stop.node == node(row) and stop.start_us <= time_us and (stop.up_us is None or time_us <= stop.up_us)
 
@@ -495,7 +498,7 @@ def broker_fenced(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _unreached(facts: Facts, away: Away, time_us: int) -> tuple[list[int], int]:
-    """Return the nodes that a broker could not reach during an absence, and the start of that time, microseconds."""
+    """Return nodes a broker could not reach while it was away, and since when, us. `time_us` if it reached all."""
     (cluster_id, _), up = away.node, away.up_us
     until_us = facts.ends.get(cluster_id, time_us) if up is None else up
     found = [
@@ -521,7 +524,7 @@ _REMOVED = {
     causes=("controller_slow", *FAILED),
 )
 def logs_end_early(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield incidents of nodes without a line about their own end. Nodes that end within a second are merged."""
+    """Yield incidents of nodes whose logs end without a line about it. Nodes that end within a second are merged."""
     gone = [away for away in facts.brokers.aways if _is_unseen(facts, away)]
     looped = _loops([away for away in gone if away.state.reason in _REMOVED], _GONE_AGAIN_US)
     yield from (_gone_repeatedly(facts, loop) for loop in looped)
@@ -564,7 +567,7 @@ def _logs_end(facts: Facts, group: Sequence[Away]) -> LoggedIncident:
 
 
 def _gone(facts: Facts, group: Sequence[Away]) -> LoggedIncident:
-    """Return one incident of nodes that others found gone."""
+    """Return one incident of nodes that peers or the controller found gone."""
     cluster_id = group[0].node[0]
     ids = sorted(away.node[1] for away in group)
     name, start = facts.named(cluster_id, ids), group[0].start_us
@@ -634,7 +637,7 @@ def _gone_repeatedly(facts: Facts, loop: Sequence[Away]) -> LoggedIncident:
     source="highwater.pipelines.grammars.clock: many lines in a row lie before the latest one",
 )
 def clock_set_back(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield one incident per episode of clocks that were set back, from rows of `silver.broker_lifecycle`."""
+    """Yield clocks that were set back: one incident per row of `silver.broker_lifecycle` that shows it."""
     for row in facts.lifecycle:
         if row["event"] == "clock_set_back":
             back_us = float(row["detail"]) * 1e6

@@ -110,7 +110,7 @@ _THROTTLED_LONG_MS = 1_000
 
 
 def failed_produces(facts: Facts) -> Iterable[tuple[str, list[Row]]]:
-    """Yield each error that produces were answered with, and the rows of one episode over all brokers.
+    """Yield error names of failed produces, with rows of one cluster with short gaps between them.
 
     Clusters without a logged answer have rows of failed appends instead.
     """
@@ -135,7 +135,7 @@ def failed_produces(facts: Facts) -> Iterable[tuple[str, list[Row]]]:
 
 
 def _refused(error: str, rows: list[Row], advice: str = "") -> LoggedIncident:
-    """Return the incident of one episode of an error."""
+    """Return the incident of produces that failed with one error in one span of time."""
     episode = Episode(rows)
     verb, meaning = _WORDS.get(error, ("failed", ""))
     answers = sum(row["answers"] for row in rows)
@@ -176,7 +176,7 @@ def _refused(error: str, rows: list[Row], advice: str = "") -> LoggedIncident:
     causes=("partitions_without_leader", "topics_deleted", *FAILED),
 )
 def produces_refused(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return one incident per error and episode over all brokers of a cluster. Errors of other kinds are left out."""
+    """Return refused produces: one incident per error and time span. Fenced and timed-out ones are left out."""
     others = (_TIMED_OUT, *_FENCED, *TOO_FEW)
     return (
         _refused(error, rows, _advice(error, rows)) for error, rows in failed_produces(facts) if error not in others
@@ -184,7 +184,7 @@ def produces_refused(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _advice(error: str, rows: Sequence[Row]) -> str:
-    """Return advice about an error, by the logged exception, or by the exception with the name of the error."""
+    """Return advice about an error by the exception that rows log, or else by the exception named like the error."""
     reason = best_reason(row["message"] for row in rows if row.get("message"))
     name = next((name for name, of in _ERRORS.items() if of == error), error.title().replace("_", ""))
     cause = cause_of(Thrown(f"{name}Exception", ""))
@@ -198,7 +198,7 @@ def _advice(error: str, rows: Sequence[Row]) -> str:
     causes=(*LAGGING, *UNDECIDED, "isr_shrunk"),
 )
 def produces_timed_out(facts: Facts) -> Iterable[LoggedIncident]:
-    """Return one incident per episode of timeouts, over all brokers of a cluster."""
+    """Return produces that timed out: one incident for those with short gaps, over all brokers of a cluster."""
     return (_refused(error, rows) for error, rows in failed_produces(facts) if error == _TIMED_OUT)
 
 
@@ -235,7 +235,7 @@ def producers_fenced(facts: Facts) -> Iterable[LoggedIncident]:
     causes=(*ABSENT, "partitions_without_leader", "partitions_under_min_isr"),
 )
 def transactions_timed_out(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield one incident per episode of timed-out transactions in a cluster."""
+    """Yield transactions that timed out: one incident per cluster for timeouts with short gaps."""
     for episode in episodes(facts.remarked(_TRANSACTION_ABORTED)):
         count, names, ids = episode.lines, episode.keys, episode.broker_ids
         by = f" by {brokers(ids)}" if ids else ""
@@ -259,7 +259,7 @@ def transactions_timed_out(facts: Facts) -> Iterable[LoggedIncident]:
     signatures=(_QUOTA_SET, _QUOTA_OVERRIDE),
 )
 def clients_throttled(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield one incident per client and episode of throttling."""
+    """Yield throttled clients: one incident per client for requests with short gaps between them."""
     for row in facts.throttled:
         if not (row["is_logged"] or _is_held_by_quota(facts, row)):
             continue
@@ -286,7 +286,7 @@ def clients_throttled(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _is_held_by_quota(facts: Facts, row: Row) -> bool:
-    """Return True if responses waited for a quota: these releases hold them, and lines show one for this client."""
+    """Return True if brokers held responses back for a quota: their releases do, and lines show it for this client."""
     nodes = [(row["cluster_id"], broker_id) for broker_id in row["broker_ids"]]
     if not all(evaluate_rule(facts.version(node, row["first_time"]), _holds_responses) for node in nodes):
         return False
@@ -303,7 +303,7 @@ def _is_held_by_quota(facts: Facts, row: Row) -> bool:
 
 
 def _holds_responses(version: Version) -> bool:
-    """Return True before KIP-219: later releases answer at once, then mute the connection."""
+    """Return True for releases before KIP-219: they delay the answer. Later ones answer and mute the connection."""
     return version < (2, 0, 0)
 
 
@@ -312,7 +312,7 @@ def _holds_responses(version: Version) -> bool:
     source="KIP-932; kafka.server.share.SharePartition.releaseAcquisitionLockOnTimeout, 4.0 and later",
 )
 def share_locks_expired(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield one incident per share group and episode of expired locks."""
+    """Yield expired locks of share groups: one incident per group for those with short gaps between them."""
     for row in facts.locks_expired:
         records, start_us, end_us = row["records"], row["first_time"], row["last_time"]
         were = "was" if records == 1 else "were"

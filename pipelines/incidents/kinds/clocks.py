@@ -40,11 +40,7 @@ def clock_skewed(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _corrected(facts: Facts, cluster_id: str, broker_id: int, offset_us: int) -> LoggedIncident:
-    """Return the incident of a broker whose times are corrected by the offset of its clock.
-
-    Args:
-        offset_us: offset from the controllers' clocks, microseconds.
-    """
+    """Return the incident of a broker whose times are corrected by `offset_us`: how far its clock is ahead, us."""
     rows = facts.life((cluster_id, broker_id), "registered")
     direction = "ahead of" if offset_us > 0 else "behind"
     return LoggedIncident(
@@ -65,7 +61,7 @@ def _corrected(facts: Facts, cluster_id: str, broker_id: int, offset_us: int) ->
 
 
 def _skew_ms(row: Row) -> float:
-    """Return how far the clock of `broker_b` is ahead at least, ms. Negative if behind. 0 if below `_SKEWED_MS`."""
+    """Return how far the clock of `broker_b` is at least ahead of `broker_a`, ms. Negative if behind, 0 if unsure."""
     lowest_ms, highest_ms = row["lowest_ms"], row["highest_ms"]
     if lowest_ms is not None and lowest_ms > _SKEWED_MS:
         return float(lowest_ms)

@@ -133,7 +133,7 @@ _REASON_US = 30_000_000
 
 
 def _away(facts: Facts) -> list[Away]:
-    """Return the times in which nodes could not act."""
+    """Return when nodes could not act: they were dead, shut down or frozen."""
     away = [Away(death.node, death.last_us, death.boot_us, "died") for death in facts.brokers.deaths]
     away += [Away(stop.node, stop.start_us, stop.up_us, "shutdown") for stop in facts.brokers.stops]
     froze = (each for each in facts.brokers.aways if each.state.reason == "froze")
@@ -141,7 +141,7 @@ def _away(facts: Facts) -> list[Away]:
 
 
 def controller_timeline(facts: Facts) -> dict[str, list[ControllerState]]:
-    """Return the active controllers of each cluster, in time order."""
+    """Return who was the active controller and when, by cluster and in time order."""
     return controller_states(
         ControllerEvidence(
             events=facts.controller_events,
@@ -164,7 +164,7 @@ class _Lost(NamedTuple):
 
 
 def _lost_quorums(facts: Facts) -> Iterable[_Lost]:
-    """Yield times without a leader that lack a majority of the voters, or in which the leader lost it."""
+    """Yield times without a leader of the quorum in which too few voters were up, or the leader lost the majority."""
     away, ends = _away(facts), facts.brokers.shutdown_times
     lost = facts.remarked(_MAJORITY_LOST)
     for cluster_id, states in controller_timeline(facts).items():
@@ -199,7 +199,7 @@ def _lost_quorums(facts: Facts) -> Iterable[_Lost]:
     causes=(*ABSENT, *preceding("quorum_lost", UNDECIDED)),
 )
 def quorum_lost(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield times without a leader of the quorum, with the voters that were down and the produces that waited."""
+    """Yield times in which the quorum had no leader, with the voters that were down and the produces that waited."""
     for cluster_id, gap, down in _lost_quorums(facts):
         voters = facts.voters.get(cluster_id, frozenset())
         start, end = gap.begin_by_us, gap.end_by_us
@@ -248,7 +248,7 @@ def quorum_lost(facts: Facts) -> Iterable[LoggedIncident]:
     causes=(*ABSENT, *preceding("controller_changed", UNDECIDED)),
 )
 def controller_changed(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield each change from one controller to another, except changes of a lost quorum."""
+    """Yield changes from one controller to another. Changes while the quorum had no majority are left out."""
     for series in _series(facts):
         if len(series) < _SERIES_MIN:
             yield from (_changed(facts, change) for change in series)
@@ -263,7 +263,7 @@ def controller_changed(facts: Facts) -> Iterable[LoggedIncident]:
     causes=preceding("logs_end_early"),
 )
 def controller_slow(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield slow events by controller, except events of a series of changes. A line is logged when its event ends."""
+    """Yield slow events by controller, except while controllers changed often. A line marks an event's end."""
     known = [
         (series[0].cluster_id, series[0].start_us - _REASON_US, series[-1].end_us)
         for series in _series(facts)
@@ -292,7 +292,7 @@ def controller_slow(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 class _Change(NamedTuple):
-    """The end of a term and the next term."""
+    """A change from one active controller to the next."""
 
     cluster_id: str
     before: ControllerState
@@ -302,12 +302,12 @@ class _Change(NamedTuple):
 
     @property
     def start_us(self) -> int:
-        """Return the start of the time without a controller, or the start of the next term, microseconds."""
+        """Return since when no controller was active, or when the next one became active, us since the epoch."""
         return self.after.begin_by_us if self.gap is None else self.gap.begin_by_us
 
     @property
     def end_us(self) -> int:
-        """Return the begin of the next term."""
+        """Return when the next controller became active, us since the epoch."""
         return self.after.begin_by_us
 
     @property
@@ -317,14 +317,17 @@ class _Change(NamedTuple):
 
     @property
     def ids(self) -> tuple[int, int]:
-        """Return the controllers before and after."""
+        """Return the ids of the controllers before and after."""
         assert self.before.controller is not None
         assert self.after.controller is not None
         return self.before.controller, self.after.controller
 
 
 def _series(facts: Facts) -> Iterable[list[_Change]]:
-    """Yield series of changes of one cluster. A change as a controller stops or dies is a series by itself."""
+    """Yield changes of the controller of one cluster in groups with short gaps between them.
+
+    A change because a controller stopped or died is a group by itself.
+    """
     by_cluster: dict[str, list[_Change]] = defaultdict(list)
     for change in _changes(facts):
         if change.is_planned:
@@ -355,7 +358,7 @@ def _changes(facts: Facts) -> Iterable[_Change]:
 
 
 def _is_shut_down(facts: Facts, controller: Node, time_us: int) -> bool:
-    """Return True if a controller was shutting down at an instant."""
+    """Return True if a controller logged a shutdown within 30 seconds of an instant (us)."""
     return any(
         abs(row["time"] - time_us) < 30_000_000
         for row in facts.life(controller, "shutting_down", "controlled_shutdown", "signal")
@@ -418,7 +421,7 @@ def _changed_repeatedly(facts: Facts, series: list[_Change]) -> LoggedIncident:
 
 
 def _majority_lost(facts: Facts, cluster_id: str, start_us: int, end_us: int) -> list[Row]:
-    """Return lines of leaders that lost the majority of the voters and resigned, as controllers changed."""
+    """Return rows of leaders that lost the majority of the voters and resigned, around a span in us."""
     return [
         row
         for row in facts.remarked(_MAJORITY_LOST)
@@ -478,7 +481,7 @@ def _changed(facts: Facts, change: _Change) -> LoggedIncident:
 
 
 def _is_end_exact(facts: Facts, change: _Change) -> bool:
-    """Return True if a line of the controller itself, or of its process, dates the end of its term."""
+    """Return True if a line of the controller itself, or of its process, dates the end of its leadership."""
     gap = change.gap
     if gap is None:
         return False
@@ -503,7 +506,10 @@ def _voter(facts: Facts, cluster_id: str, node_id: int) -> str:
     causes=(*ABSENT, *preceding("controller_renounced", UNDECIDED)),
 )
 def controller_renounced(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield series of resignations within ten minutes of each other, except at a shutdown or in a series of changes."""
+    """Yield resignations of controllers: one incident for those within ten minutes of each other.
+
+    Resignations at a shutdown and in repeated changes of the controller are left out.
+    """
     repeated = [series for series in _series(facts) if len(series) >= _SERIES_MIN]
     for row in before_shutdown(facts, facts.remarked(_RENOUNCED)):
         episode = Episode([row])
@@ -547,7 +553,7 @@ def controller_renounced(facts: Facts) -> Iterable[LoggedIncident]:
     yields_to=SHOWN_BY["quorum_unreachable"],
 )
 def quorum_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield one incident per unreachable node and long episode. Short episodes are merged over all nodes."""
+    """Yield voters that were out of reach: one incident per node and long time. Short times are merged over nodes."""
     brief: list[Row] = []
     rows = [row for row in before_shutdown(facts, facts.remarked(QUORUM_UNREACHABLE)) if row["key"]]
     for episode in episodes(rows, "key", within_s=15):

@@ -23,7 +23,7 @@ _AGAIN_S = 600
 
 
 def signature_of_messages(kind_name: str) -> Signature:
-    """Return a signature of the atlas's texts at FATAL that begin an incident of a kind."""
+    """Return a pattern of all messages at FATAL that the message catalogue knows as the begin of a kind of incident."""
     messages = [message for message in atlas().messages.values() if _is_fatal(message, kind_name)]
     wordings = [parse_wording(text) for message in messages for _, text in message.texts]
     texts = sorted({".*".join(map(re.escape, wording.literals)) for wording in wordings if wording.weight})
@@ -164,7 +164,7 @@ _IF_UNKNOWN = {
     causes=preceding("broker_halted"),
 )
 def broker_halted(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield incidents of brokers that ended themselves. Lines within seconds of each other belong to one end."""
+    """Yield incidents of brokers that ended themselves. Lines within seconds of each other show one end."""
     rows = sorted(facts.remarked(*_ENDINGS), key=lambda row: (str(node(row)), row["first_time"]))
     for group in grouped(rows, _is_same_end):
         first, broker = group[0], node(group[0])
@@ -185,14 +185,14 @@ def broker_halted(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _is_same_end(group: list[Row], row: Row) -> bool:
-    """Return True if a line belongs to the same end, or to the same series of ends, as the lines before."""
+    """Return True if a row shows the same end of a process, or the same series of ends, as the rows before."""
     starts_us = row["first_time"] - max(other["first_time"] for other in group)
     ends_us = row["last_time"] - max(other["last_time"] for other in group)
     return node(row) == node(group[-1]) and starts_us < _END_US and ends_us < _END_US
 
 
 def _ended(facts: Facts, group: list[Row]) -> tuple[str, dict[str, Any]]:
-    """Return why a broker ended, and the advice."""
+    """Return why a broker ended, in words, and further fields of its incident, such as ``advice``."""
     first = group[0]
     if first["signature"] == _DIRECTORIES.name:
         errors = _directory_errors(facts, node(first), first["first_time"])
@@ -219,7 +219,7 @@ def _ended(facts: Facts, group: list[Row]) -> tuple[str, dict[str, Any]]:
 
 
 def _earlier_failure(facts: Facts, row: Row, reason: Reason) -> tuple[str, str] | None:
-    """Return the failure right before a fault that follows from it, in words, with its advice. None if there is none.
+    """Return (words, advice) for the failure right before a fault that follows from it. None if there is none.
 
     A fault of the program and an interrupted thread explain nothing.
     """
@@ -242,7 +242,7 @@ def _earlier_failure(facts: Facts, row: Row, reason: Reason) -> tuple[str, str] 
 
 
 def _earlier_reason(facts: Facts, row: Row, reason: Reason) -> tuple[int, Reason] | None:
-    """Return the error that a node logged before it gave up to wait for others. None if no line shows one.
+    """Return time (us) and error that a node logged before it gave up waiting for others. None if no line shows one.
 
     A timeout does not show why no answer came.
     """
@@ -262,7 +262,7 @@ def _earlier_reason(facts: Facts, row: Row, reason: Reason) -> tuple[int, Reason
 
 
 def _not_truncated(facts: Facts, row: Row) -> tuple[str, dict[str, Any]]:
-    """Return episodes of a follower that may not truncate."""
+    """Return why a follower that may not truncate ended, in words, and further fields of its incident."""
     broker_id = row["broker_id"]
     bug = bug_of("KAFKA-3410", facts.version(node(row), row["first_time"]))
     offsets = _OFFSETS.search(row["message"])
@@ -345,7 +345,7 @@ def log_directory_failed(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _directory_errors(facts: Facts, broker: Node, time_us: int) -> list[Row]:
-    """Return the lines of errors that a broker logged as a log directory failed, in order of time."""
+    """Return rows of errors that a broker logged near the time (us) at which a log directory failed, by time."""
 
     def is_near(first_us: int, last_us: int) -> bool:
         return first_us - _FAILURE_US <= time_us <= last_us + _FAILURE_US
@@ -366,7 +366,7 @@ def _directory_errors(facts: Facts, broker: Node, time_us: int) -> list[Row]:
 
 
 def _is_same_failure(group: list[Row], row: Row) -> bool:
-    """Return True if a line is of the same failure: within seconds, or of the same directory at a further start."""
+    """Return True if a row shows the failure of `group`: within seconds, or of the same directory at a later start."""
     if node(row) != node(group[-1]):
         return False
     gap_us = row["time"] - group[-1]["time"]
@@ -376,7 +376,7 @@ def _is_same_failure(group: list[Row], row: Row) -> bool:
 
 
 def _named_directories(row: Row) -> set[str]:
-    """Return the log directories that a line names."""
+    """Return the log directories that a row's ``detail`` names."""
     found = _DIRECTORY.finditer(row["detail"] or "")
     return {(match["dir"] or match["other"]).rstrip(".,") for match in found}
 
@@ -387,7 +387,7 @@ def _named_directories(row: Row) -> set[str]:
     signatures=(_NO_MEMORY,),
 )
 def broker_out_of_memory(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield stack traces with an OutOfMemoryError, except traces that made a log directory fail."""
+    """Yield OutOfMemoryErrors in stack traces. Traces that made a log directory fail are left out."""
     failed = [(node(row), row["time"]) for row in facts.lifecycle if row["event"] == "log_dir_failure"]
     for row in facts.remarked_by_brokers(_NO_MEMORY):
         since_us, until_us = row["first_time"] - _FAILURE_US, row["last_time"] + _FAILURE_US
@@ -416,7 +416,7 @@ def broker_out_of_memory(facts: Facts) -> Iterable[LoggedIncident]:
     signatures=(_NO_FILES,),
 )
 def broker_out_of_files(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield incidents of failures whose stack traces show EMFILE."""
+    """Yield failures whose stack traces show EMFILE (too many open files)."""
     for row in facts.remarked_by_brokers(_NO_FILES):
         episode, name = Episode([row]), facts.named(row["cluster_id"], [row["broker_id"]])
         yield episode.incident(
@@ -440,7 +440,7 @@ def broker_out_of_files(facts: Facts) -> Iterable[LoggedIncident]:
     causes=ABSENT,
 )
 def indexes_rebuilt(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield one incident per broker and episode of rebuilt indexes. The process before did not shut down cleanly."""
+    """Yield rebuilt indexes: one incident per broker and time span. The process before did not shut down cleanly."""
     for episode in episodes(facts.remarked_by_brokers(_DAMAGED, TORN), "broker_id"):
         segments = number(episode.lines, "segment")
         yield episode.incident(

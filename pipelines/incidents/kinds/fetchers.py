@@ -82,9 +82,7 @@ _OUT_OF_RANGE = re.compile(
     causes=FAILED,
 )
 def fetcher_died(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield incidents of fetcher threads that logged a fatal error. The threads return with the next start of the
-    broker.
-    """
+    """Yield fetcher threads that logged a fatal error. They return with the next start of the broker."""
     for row in facts.remarked_by_brokers(_DIED):
         episode, start, broker_id = Episode([row]), row["first_time"], row["broker_id"]
         end = facts.next_start(episode.node, row["last_time"])
@@ -120,7 +118,7 @@ def fetcher_died(facts: Facts) -> Iterable[LoggedIncident]:
     causes=("brokers_rejected", *ABSENT),
 )
 def leader_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield one incident per leader and episode. Episodes of several followers are merged."""
+    """Yield leaders that followers could not reach: one incident per leader and time span, over all followers."""
     rows = [
         row
         for row in map(_since_tried, before_shutdown(facts, facts.remarked_by_brokers(LEADER_UNREACHABLE)))
@@ -150,7 +148,7 @@ def leader_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _since_tried(row: Row) -> Row:
-    """Return a row that begins when the follower first tried to connect, if its first line shows for how long."""
+    """Return a row moved back to the follower's first attempt to connect, if its first line shows how long it tried."""
     return {**row, "first_time": row["first_time"] - _tried_us(row)}
 
 
@@ -178,9 +176,9 @@ def _is_lost_together(group: list[Row], row: Row) -> bool:
     ),
 )
 def fetch_errors(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield one incident per leader and episode, except in the shutdown of a whole cluster.
+    """Yield fetches that leaders answered with errors: one incident per leader and time, over all followers.
 
-    Episodes of several followers are merged.
+    Fetches in the shutdown of a whole cluster are left out.
     """
     for episode in episodes(before_shutdown(facts, facts.remarked_by_brokers(_ERROR)), "key", within_s=60):
         leader, names = int(episode.rows[0]["key"]), episode.partitions
@@ -269,7 +267,7 @@ def _given_up_for(facts: Facts, episode: Episode, names: frozenset[str]) -> Reas
 
 
 def _is_out(facts: Facts, row: Row, name: str) -> bool:
-    """Return whether a replica that is not fetched left the ISR in the time that this takes, and for good."""
+    """Return True if a replica of partition `name` that is not fetched left the ISR in time, and did not come back."""
     absences = [
         other
         for other in facts.absences

@@ -27,14 +27,14 @@ _TOGETHER_US = 2_000_000
     causes=("unclean_election", "zombie_leader", *ABSENT),
 )
 def data_lost(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield violations of the rules about data loss. Violations of one event are one incident."""
+    """Yield lost records, from violations of the rules about data loss. Violations of one event are one incident."""
     for rows in _events(row for row in _violations(facts) if row["rule_id"] in LOSS_RULES):
         records = sum(row["records"] or 0 for row in rows)
         yield _broken(facts, rows, CRITICAL, 1_000_000.0 + records)
 
 
 def _events(rows: Iterable[Row]) -> list[list[Row]]:
-    """Group findings of one rule and cause that follow each other within `_TOGETHER_US`."""
+    """Return violations or observations in groups of one rule and cause that follow each other by `_TOGETHER_US`."""
 
     def is_of_event(group: list[Row], row: Row) -> bool:
         last = group[-1]
@@ -57,7 +57,7 @@ def _rule(row: Row) -> tuple[str, str, str]:
     causes=("unclean_election", "zombie_leader", *ABSENT),
 )
 def guarantee_broken(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield violations of rules that are not about data loss. Violations of one rule are one incident."""
+    """Yield broken guarantees except lost records. Violations of one rule are one incident."""
     of_rule: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in _violations(facts):
         if row["rule_id"] not in LOSS_RULES:
@@ -72,7 +72,7 @@ def _violations(facts: Facts) -> list[Row]:
 
 
 def _broken(facts: Facts, rows: list[Row], severity: Severity, weight: float) -> LoggedIncident:
-    """Return the incident of violations of one rule."""
+    """Return the incident of violations of one rule, with the number of cases and records."""
     first = rows[0]
     offsets = sum((row["offset_end"] or 0) - (row["offset_start"] or 0) for row in rows if row.get("offset_end"))
     figures = {"cases": len(rows), "records": sum(row["records"] or 0 for row in rows)}
@@ -84,7 +84,7 @@ def _broken(facts: Facts, rows: list[Row], severity: Severity, weight: float) ->
 
 
 def _found(facts: Facts, rows: list[Row], severity: Severity, weight: float) -> LoggedIncident:
-    """Return an incident with the common fields of findings of one rule: places, brokers, partitions, first message."""
+    """Return an incident of violations or observations of one rule, with lines and partitions. It quotes the first."""
     first = rows[0]
     nodes = {(row["cluster_id"], broker_id) for row in rows for broker_id in row["brokers"] or ()}
     timed = [row["time"] for row in rows if row["time"] is not None]

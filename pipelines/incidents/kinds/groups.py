@@ -16,7 +16,7 @@ _SOURCE = "kafka.coordinator.group.GroupCoordinator.prepareRebalance; org.apache
 
 
 def _rebalance(name: str, reason: str) -> Signature:
-    """Return the signature of rebalances with a reason."""
+    """Return a pattern ``rebalance_<name>`` for lines about rebalances. The regular expression `reason` must match."""
     return Signature(
         f"rebalance_{name}",
         ("GroupCoordinator", "GroupMetadataManager"),
@@ -72,7 +72,7 @@ _LONG_S = 60
     causes=("partitions_without_leader", "partitions_under_min_isr", "isr_shrunk", *ABSENT),
 )
 def group_rebalances(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield series of rebalances by group, then what coordinators log at WARN or above."""
+    """Yield repeated rebalances by group, then what coordinators log at WARN or above."""
     rows = facts.remarked(_EXPIRED, _NOT_STORED, _POLL_EXPIRED, _OTHER)
     for episode in episodes(rows, "key", within_s=300):
         failures = {
@@ -109,7 +109,7 @@ def _rebalanced(episode: Episode, failures: dict[Signature, int]) -> LoggedIncid
     causes=(*ABSENT, "log_cleaner_died"),
 )
 def coordinator_slow(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield one incident per broker for loads that ended within minutes of each other."""
+    """Yield slow loads of coordinators: one incident per broker for loads that ended within minutes of each other."""
     for episode in episodes(facts.remarked_by_brokers(_LOADED), "broker_id", within_s=300):
         longest_us = max(int(row["key"]) for row in episode.rows) * 1000
         start = min(row["first_time"] - int(row["key"]) * 1000 for row in episode.rows)

@@ -58,7 +58,7 @@ _ERROR_CODE = re.compile(r"rejected the request with (?P<error>\w+)\.")
     causes=LAGGING,
 )
 def isr_shrunk(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield incidents of replicas that left the ISR. Absences of one replica that begin and end together are merged."""
+    """Yield replicas that left the ISR. If one leaves and rejoins several partitions together, that is one incident."""
     by_replica: dict[Node, list[_Absence]] = defaultdict(list)
     last_states = {(row["cluster_id"], partition_name(row)): row for row in facts.last_states}
     for row in before_shutdown(facts, facts.absences, "left_time"):
@@ -77,7 +77,7 @@ def isr_shrunk(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 class _Absence(NamedTuple):
-    """An absence of a replica, and what lines show of its end."""
+    """A time in which a replica was out of the ISR, and what lines show of its end."""
 
     row: Row
     until_us: int | None  #: Last instant at which the replica was certainly outside. None: to the end of the logs.
@@ -85,15 +85,16 @@ class _Absence(NamedTuple):
 
     @property
     def window(self) -> Window:
-        """Return the time in which the replica was certainly outside."""
+        """Return the cluster and time in which the replica was certainly out of the ISR."""
         return Window(self.row["cluster_id"], self.row["left_time"], self.until_us)
 
 
 def _absence(facts: Facts, row: Row, last: Row | None) -> _Absence:
-    """Return an absence with its end.
+    """Return the time in which a replica was out of the ISR, with its end.
 
     Args:
-        last: the last state of the partition. None if it has no leader then: no set changes.
+        row: row of `gold` with the times at which the replica left and came back.
+        last: last state of the partition. None if it has no leader then, so that the ISR does not change.
     """
     back_us, outside_us = row["back_time"], row["outside_time"] or row["left_time"]
     if back_us is not None:
@@ -109,8 +110,9 @@ def _absence(facts: Facts, row: Row, last: Row | None) -> _Absence:
 
 
 def _groups(absences: Sequence[_Absence]) -> Iterable[tuple[list[_Absence], list[_Absence]]]:
-    """Yield absences whose windows are the same, the most first, with those that begin with them and whose end no
-    line shows.
+    """Yield times out of the ISR in groups that begin and end together, the largest group first.
+
+    Each group comes with the times that begin with it and whose end no line shows.
     """
     unseen = [absence for absence in absences if not absence.is_whole]
     whole = [absence for absence in absences if absence.is_whole]
@@ -126,11 +128,12 @@ def _groups(absences: Sequence[_Absence]) -> Iterable[tuple[list[_Absence], list
 def _shrunk(
     replica: Node, group: Sequence[_Absence], unseen: Sequence[_Absence], waits: Sequence[Row]
 ) -> LoggedIncident:
-    """Return the incident of absences of one replica.
+    """Return the incident of one replica that was out of the ISR.
 
     Args:
-        group: absences with the same window.
-        unseen: absences without a line about their end.
+        replica: (cluster, broker id).
+        group: times out of the ISR that begin and end together.
+        unseen: times out of the ISR without a line about their end.
         waits: produces that were answered when the replica left.
     """
     shown = group or unseen
@@ -183,7 +186,7 @@ def _shrunk(
 
 
 def _outside(what: str, absences: Sequence[_Absence]) -> str:
-    """Return when a replica was outside, of absences whose ends lines show."""
+    """Return words for when a replica was out of the ISR of the partitions `what`. Lines show the ends."""
     lefts = [absence.window.start_us for absence in absences]
     backs = [absence.window.end_us for absence in absences if absence.window.end_us is not None]
     is_repeated = len({partition_name(absence.row) for absence in absences}) < len(absences)
@@ -200,7 +203,7 @@ def _outside(what: str, absences: Sequence[_Absence]) -> str:
 
 
 def _outside_at_least(what: str, absences: Sequence[_Absence]) -> str:
-    """Return when a replica was certainly outside, of absences whose ends no line shows."""
+    """Return words for when a replica was certainly out of the ISR of the partitions `what`. No line shows the end."""
     lefts = [absence.window.start_us for absence in absences]
     until = min(absence.window.end_us or absence.window.start_us for absence in absences)
     rows = [absence.row for absence in absences if absence.row["ended"] not in (None, "unseen")]
@@ -217,9 +220,7 @@ def _outside_at_least(what: str, absences: Sequence[_Absence]) -> str:
     causes=LAGGING,
 )
 def isr_flapping(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield incidents of replicas that left one partition's ISR four times or more, each within ten minutes of the
-    last.
-    """
+    """Yield replicas that left one partition's ISR four times or more, each within ten minutes of the last."""
     left: dict[tuple[Node, str], list[int]] = defaultdict(list)
     for row in facts.absences:
         if row["made_by"] == "leader":
@@ -260,7 +261,7 @@ def isr_flapping(facts: Facts) -> Iterable[LoggedIncident]:
     causes=(*ABSENT, *UNDECIDED),
 )
 def zombie_leader(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield incidents of leaders whose ISR changes were refused, with the time with two leaders if the logs show it.
+    """Yield leaders whose ISR changes were refused, with the time with two leaders if the logs show it.
 
     Records that such a leader accepted after the next election were never committed.
     """
@@ -320,7 +321,10 @@ def zombie_leader(facts: Facts) -> Iterable[LoggedIncident]:
     causes=ABSENT,
 )
 def isr_join_rejected(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield one incident per replica and episode. A broker that starts or stops is normally rejected for seconds."""
+    """Yield replicas that were kept from joining the ISR: one incident per replica for refusals with short gaps.
+
+    A broker that starts or stops is normally rejected for seconds.
+    """
     for episode in episodes(before_shutdown(facts, facts.remarked(_JOIN_REJECTED)), "key", within_s=120):
         replica, names = int(episode.keys[0]), episode.partitions
         error = _ERROR_CODE.search(episode.message)

@@ -76,7 +76,7 @@ def _detector(name: str) -> Kind:
 
 
 def incidents_of_messages(facts: Facts, name: str) -> Iterable[LoggedIncident]:
-    """Yield an incident for each episode of texts whose entries belong to a kind."""
+    """Yield incidents of lines that the message catalogue counts as the incident kind `name`, grouped by short gaps."""
     by_cluster: dict[str, list[LoudText]] = defaultdict(list)
     for text in facts.loud_texts:
         if name in text.kinds:
@@ -98,9 +98,9 @@ KINDS_OF_MESSAGES = tuple(map(_detector, OF_MESSAGES))
     is_rest=True,
 )
 def also_logged(facts: Facts, incidents: Sequence[LoggedIncident] = ()) -> Iterable[LoggedIncident]:
-    """Yield an incident for each text that is part of none of `incidents`.
+    """Yield an incident for each text at WARN or above that is part of none of `incidents`.
 
-    Lines of a kind that found no incident at their time, or another one, have the severity "info".
+    A text whose kind of incident was not found at its time has the severity "info".
     """
     by_kind: dict[tuple[str, str], list[LoggedIncident]] = defaultdict(list)
     for incident in incidents:
@@ -124,7 +124,7 @@ def also_logged(facts: Facts, incidents: Sequence[LoggedIncident] = ()) -> Itera
 
 
 def _has_moment(incident: LoggedIncident, row: Row) -> bool:
-    """Return True if an incident has all lines of a row of `Facts.loud`."""
+    """Return True if all lines of a row of `Facts.loud` were logged during an incident."""
     begun = incident.start_us - SLACK_US <= row["first_time"]
     return begun and (incident.end_us is None or row["last_time"] <= incident.end_us + SLACK_US)
 
@@ -134,7 +134,7 @@ def _severity(text: LoudText) -> Severity:
 
 
 def _incident(facts: Facts, texts: Sequence[LoudText]) -> LoggedIncident:
-    """Return the incident of texts of one cluster; the worst one gives its words."""
+    """Return one incident of lines of several texts of a cluster. The worst text gives its sentence and advice."""
     ordered = sorted(texts, key=lambda text: text.first_us)
     worst = min(ordered, key=lambda text: (_ORDER.index(_severity(text)), text.found is None, -text.lines))
     same = [text for text in ordered if text.key == worst.key]
@@ -178,7 +178,7 @@ def _incident(facts: Facts, texts: Sequence[LoudText]) -> LoggedIncident:
 
 
 def _end_us(facts: Facts, cluster_id: str, broker_ids: Sequence[int], last_us: int) -> int | None:
-    """Return when all brokers have started again. None if one has not within the logs."""
+    """Return when all brokers have started again after `last_us`, us. None if one has not within the logs."""
     starts = [facts.next_start((cluster_id, broker_id), last_us) for broker_id in broker_ids]
     return max((start for start in starts if start is not None), default=None) if None not in starts else None
 

@@ -56,7 +56,7 @@ _PREFERRED = Signature(
 
 
 class Outage(NamedTuple):
-    """A window of `gold.availability`, with the time in which a dead broker led the partition before or after it."""
+    """A time without a leader, with the time in which a dead broker was still the leader before or after it."""
 
     row: Row
     start_us: int  #: death of the leader, or the begin of the window
@@ -70,12 +70,12 @@ class Outage(NamedTuple):
 
     @property
     def dead_us(self) -> int:
-        """Return how long a dead broker led before the window, microseconds."""
+        """Return how long a dead broker was the leader before the partition had none, microseconds."""
         return int(self.row["started_time"]) - self.start_us
 
     @property
     def leaderless_us(self) -> int:
-        """Return the duration without a leader, microseconds. 0 if the window lasts until the logs end."""
+        """Return how long the partition had no leader, microseconds. 0 if that lasts until the logs end."""
         return int(self.row["ended_time"] or self.row["started_time"]) - int(self.row["started_time"])
 
 
@@ -84,7 +84,7 @@ def _windows(facts: Facts, state: str) -> list[Row]:
 
 
 def _outages(facts: Facts) -> list[list[Outage]]:
-    """Return windows without a leader. Windows of one cluster that begin and end together are grouped."""
+    """Return times without a leader. Times of one cluster that begin and end together are grouped."""
     died = facts.brokers.deaths
     elections: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for row in facts.failovers:
@@ -106,10 +106,10 @@ def _outages(facts: Facts) -> list[list[Outage]]:
 
 
 def _outage(died: Sequence[Death], elections: Iterable[tuple[int, int]], row: Row) -> Outage:
-    """Return the outage that a window is part of.
+    """Return a time without a leader with the time in which a dead broker was still the leader.
 
     Args:
-        elections: instants and leaders of the partition's elections.
+        elections: time (us) and leader of the partition's elections.
     """
     start, end = row["started_time"], row["ended_time"]
     leader = row.get("previous_leader")
@@ -124,7 +124,7 @@ def _outage(died: Sequence[Death], elections: Iterable[tuple[int, int]], row: Ro
 
 
 def _dead_at(died: Iterable[Death], broker: tuple[str, int | None], time_us: int) -> Death | None:
-    """Return the death of a broker that was dead at an instant, and started later or never."""
+    """Return the end of the process of a broker (cluster, id) that was dead at an instant (us). None if it was not."""
     return next(
         (
             death
@@ -141,9 +141,9 @@ def _dead_at(died: Iterable[Death], broker: tuple[str, int | None], time_us: int
     causes=(*ABSENT, *UNDECIDED),
 )
 def partitions_without_leader(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield outages from the death of the leader to the next leader that lives.
+    """Yield times without a live leader: from the death of the leader to the next leader that lives.
 
-    Outages that begin and end together are one.
+    Times that begin and end together are one incident.
     """
     for group in _outages(facts):
         names = frozenset(partition_name(outage.row) for outage in group)
@@ -180,7 +180,7 @@ def partitions_without_leader(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _merge_windows(incidents: Sequence[LoggedIncident]) -> LoggedIncident:
-    """Return one incident of windows of one cause that follow each other."""
+    """Return one incident for several that have one cause and follow each other."""
     ends = [incident.end_us for incident in incidents if incident.end_us is not None]
     lengths = [end - incident.start_us for end, incident in zip(ends, incidents, strict=True)]
     names = frozenset(name for incident in incidents for name in incident.partitions)
@@ -207,9 +207,9 @@ def _merge_windows(incidents: Sequence[LoggedIncident]) -> LoggedIncident:
     merge=_merge_windows,
 )
 def partitions_under_min_isr(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield windows under min.insync.replicas with the produces refused meanwhile, then produces refused elsewhere.
+    """Yield times under min.insync.replicas with produces refused meanwhile, then produces refused at other times.
 
-    Windows that begin and end together are one.
+    Times of several partitions that begin and end together are one incident.
     """
 
     def window(row: Row) -> Window:
@@ -253,7 +253,7 @@ def partitions_under_min_isr(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _unchanged(facts: Facts, episode: Episode) -> tuple[int, int]:
-    """Return since when, and until when, the ISR of a refused partition was as it was at its refusals."""
+    """Return (start, end), us, of the time in which the ISR of the refused partitions did not change."""
     changes = [
         time_us
         for row in facts.absences
@@ -268,7 +268,7 @@ def _unchanged(facts: Facts, episode: Episode) -> tuple[int, int]:
 
 
 def _shared(refused: Row, group: Sequence[Row]) -> int:
-    """Return how many partitions of a group of windows refused produces meanwhile."""
+    """Return how many partitions of `group`, which were under min.insync.replicas, `refused` produces meanwhile."""
     first = group[0]
     ends = [row["ended_time"] for row in group]
     is_meanwhile = refused["last_time"] >= first["started_time"] - _TOGETHER_US and (
@@ -293,13 +293,14 @@ def _under_min_isr(
     how_long: str = "",
     places: tuple[Place, ...] = (),
 ) -> LoggedIncident:
-    """Return the incident of one window under min.insync.replicas.
+    """Return the incident of partitions that were under min.insync.replicas at the same time.
 
     Args:
+        window: start and end in us. No end: until the logs end.
         minimum: values of min.insync.replicas. 0 for an unknown value.
         refused: number of refused produces.
         written: number of refused produces that were written to the leader's log first.
-        how_long: words for the window, if it is not the window of each partition.
+        how_long: words for the duration, if it differs between partitions.
     """
     start, end = window
     lasted_s = 60.0 if end is None else (end - start) / 1e6
@@ -337,7 +338,7 @@ def _under_min_isr(
     yields_to=("partitions_without_leader",),
 )
 def leader_not_fenced(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield leaderships of dead brokers that another one took over later than a session and some seconds.
+    """Yield dead brokers that stayed leaders for longer than a session and some seconds.
 
     Partitions that had no leader in between are left to `partitions_without_leader`. Leaders that followers cannot
     reach to the end of the logs, without an election, come last.
@@ -383,7 +384,7 @@ def leader_not_fenced(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _leaders_out_of_reach(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield leaders of the last states that their followers could not reach to the end of the logs.
+    """Yield leaders that their followers could not reach to the end of the logs.
 
     A follower that is a replica of the partition would have logged the next leader.
     """
@@ -455,7 +456,7 @@ def _session_ms(facts: Facts, broker: Node) -> int:
     causes=("partitions_without_leader", "controlled_shutdown_failed", *ABSENT, *UNDECIDED),
 )
 def elections_failed(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield one incident per cluster and episode, except in the shutdown of the whole cluster."""
+    """Yield failed elections: one incident per cluster and time span, except in the shutdown of a cluster."""
     for episode in episodes(before_shutdown(facts, facts.remarked(_NOT_ELECTED)), within_s=15):
         ids, names = episode.broker_ids, episode.partitions
         who = f"The controller ({brokers(ids)})" if ids else "The controller"

@@ -79,7 +79,7 @@ _LINES_MIN = 3
     causes=(*ABSENT, "quorum_unreachable"),
 )
 def quorum_without_leader(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield the search of each cluster's nodes, if the logs show no controller at all, else `quorum_lost` has it."""
+    """Yield nodes that searched for a controller, by cluster, if the logs show none. `quorum_lost` reports the rest."""
     found, known = facts.remarked(_FOUND), facts.brokers.terms
     rows = [
         row
@@ -150,7 +150,7 @@ def _without_leader(facts: Facts, episode: Episode) -> LoggedIncident:
     causes=ABSENT,
 )
 def registration_refused(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield one incident per broker and error. A refusal is minor if the broker started later."""
+    """Yield refused registrations of brokers: one incident per broker and error. Minor if the broker started later."""
     for row in facts.remarked_by_brokers(_REFUSED):
         episode, error = Episode([row]), row["key"]
         reason, action = _REFUSALS.get(error, ("", _TO_DO))
@@ -186,7 +186,7 @@ _VOTERS_US = 600_000_000
 
 
 class _VoterChange(NamedTuple):
-    """A change of the set of voters. The directories are by voter."""
+    """A change of the set of voters. Directory ids are by voter."""
 
     cluster_id: str
     time_us: int
@@ -211,7 +211,7 @@ class _VoterChange(NamedTuple):
     signatures=(_VOTER_SET,),
 )
 def voters_changed(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield incidents of changes of each quorum's voters. Consecutive changes are merged."""
+    """Yield changes of each quorum's set of voters. Consecutive changes are one incident."""
     by_cluster: dict[str, list[_VoterChange]] = defaultdict(list)
     for change in sorted(_voter_changes(facts), key=lambda change: change.time_us):
         same = [
@@ -227,7 +227,7 @@ def voters_changed(facts: Facts) -> Iterable[LoggedIncident]:
 
 
 def _voter_changes(facts: Facts) -> Iterable[_VoterChange]:
-    """Yield the changes that each node shows. A node that starts reads changes of the past."""
+    """Yield changes of the set of voters that each node logs. What a node reads as it starts is past and left out."""
     by_node: dict[Node, list[Row]] = defaultdict(list)
     for row in facts.remarked_by_brokers(_VOTER_SET):
         by_node[node(row)].append(row)

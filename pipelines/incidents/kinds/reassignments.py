@@ -62,7 +62,7 @@ def reassignment_unfinished(facts: Facts) -> Iterable[LoggedIncident]:
     source=_SOURCE,
 )
 def reassignment_ended(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield reassignments that ended. Reassignments of one request are one incident."""
+    """Yield reassignments of partitions that ended. Reassignments of one request are one incident."""
     of_request: dict[tuple[str, bool, bool], list[Reassignment]] = {}
     for each in reassignments_of(facts):
         if each.end_us is not None:
@@ -105,7 +105,7 @@ def _is_soon(group: Sequence[Reassignment], each: Reassignment) -> bool:
 
 
 def _changes(group: Sequence[Reassignment]) -> str:
-    """Return which replicas are added and removed, if that is the same for all partitions."""
+    """Return words for the replicas that are added and removed. Empty if they differ between partitions."""
     if len({(each.adding, each.removing) for each in group}) > 1:
         return ""
     sides = (("adds", group[0].adding), ("removes", group[0].removing))

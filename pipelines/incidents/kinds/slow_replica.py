@@ -37,7 +37,7 @@ _FAULT_WITHIN_US = 10_000_000
 
 
 class ScoredSeconds(NamedTuple):
-    """A range of seconds since the epoch, both ends inclusive, with its total score."""
+    """A range of seconds since the epoch, both ends inclusive, with the sum of its scores."""
 
     first: int
     last: int
@@ -45,7 +45,7 @@ class ScoredSeconds(NamedTuple):
 
 
 def heaviest(scores: Sequence[tuple[int, float]], quiet: float) -> list[ScoredSeconds]:
-    """Return all maximal windows of seconds whose scores exceed the cost of their quiet seconds.
+    """Return ranges of seconds whose scores are higher than the cost of their seconds, as long as possible.
 
     These are the maximal scoring subsequences of Ruzzo and Tompa (1999). A second without an entry scores ``-quiet``.
 
@@ -76,11 +76,12 @@ def heaviest(scores: Sequence[tuple[int, float]], quiet: float) -> list[ScoredSe
 
 
 def episodes(scores: Sequence[tuple[int, float]], faults: Iterable[int] = ()) -> list[ScoredSeconds]:
-    """Return windows whose waiting is far above average. A quiet second costs half of the window's average.
+    """Return ranges of seconds in which produces waited far longer than on average.
+
+    A second without waits costs half of the range's average. No range spans a fault: a second with a death or freeze.
 
     Args:
-        scores: (second, score), ascending.
-        faults: seconds in which the replica died or froze. No window spans a fault.
+        scores: (second since the epoch, score), ascending.
     """
     windows = [window for part in _parts(scores, sorted(faults)) for window in heaviest(part, _QUIET_MS)]
     settled = []
@@ -97,7 +98,7 @@ def episodes(scores: Sequence[tuple[int, float]], faults: Iterable[int] = ()) ->
 
 
 def _parts(scores: Sequence[tuple[int, float]], faults: Sequence[int]) -> Iterable[list[tuple[int, float]]]:
-    """Return runs of seconds at most `_GAP_S` apart, and without a fault between them."""
+    """Return scores split where more than `_GAP_S` seconds have none, and at faults (seconds)."""
     part: list[tuple[int, float]] = []
     for second, score in scores:
         if part and (second - part[-1][0] > _GAP_S or any(part[-1][0] < fault <= second for fault in faults)):
@@ -114,7 +115,7 @@ def _parts(scores: Sequence[tuple[int, float]], faults: Sequence[int]) -> Iterab
     causes=(*ABSENT, *NOT_FETCHED),
 )
 def slow_replica(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield windows of seconds in which produces waited for one replica longer than the limit."""
+    """Yield times in which acks=all produces waited for one replica longer than the limit."""
     of_replica: dict[Node, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for row in facts.waits:
         if row["replica_id"] >= 0 and row["role"] not in _NOT_SLOW:

@@ -55,7 +55,7 @@ _DELAY = "file.delete.delay.ms, one minute by default"
     causes=("migration",),
 )
 def topics_deleted(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield deletions by the migration, then other episodes of at least three topics."""
+    """Yield topics deleted by the KRaft migration, then other deletions of at least three topics with short gaps."""
     removed = episodes(facts.remarked(_REMOVED))
     by_migration = facts.remarked(_ZK_WRITES)
     for row in by_migration:
@@ -146,7 +146,7 @@ def _in_bulk(facts: Facts, episode: Episode, topics: set[str]) -> LoggedIncident
     causes=("migration", "topics_deleted"),
 )
 def topics_created_again(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield topics whose deletion and new life lines show, those that are created again together as one incident."""
+    """Yield topics that were deleted and created again. Those that are created together are one incident."""
     for group in grouped(facts.topics_again, _is_created_together):
         names = sorted({row["topic"] for row in group})
         start, end = min(row["deleted_time"] for row in group), max(row["created_time"] for row in group)
@@ -186,7 +186,7 @@ def _is_created_together(group: list[Row], row: Row) -> bool:
     causes=ABSENT,
 )
 def topic_deletion_waits(facts: Facts) -> Iterable[LoggedIncident]:
-    """Yield what a controller logged as it began to wait, once for each topic and reason."""
+    """Yield deletions of topics that wait: what a controller logged as the wait began, once per topic and reason."""
     for row in facts.remarked(_HALTED):
         why = _WHY.search(row["message"])
         if why is None:
