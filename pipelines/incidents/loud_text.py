@@ -17,6 +17,8 @@ _PARTITION = re.compile(r"[\w.-]+-\d+")
 _CLIENTS = {"group": "group", "transaction": "transactional id", "topic": "topic"}
 
 
+#: Last word of the key of texts that have no rows of their own.
+RARER = "rarer"
 #: Columns that lines of one text have in common.
 _OF_TEXT = ("cluster_id", "level", "logger", "signature", "template")
 #: Lines of one text further apart are of two episodes, microseconds.
@@ -47,10 +49,17 @@ class LoudText(NamedTuple):
         return str(self.row["cluster_id"])
 
     @property
+    def rarer(self) -> int:
+        """Return the number of rare texts that these lines stand for. 0 for lines of one text."""
+        return int(self.row["text_count"]) if self.row["template"] is None else 0
+
+    @property
     def key(self) -> str:
-        """Return the id of the catalogue entry, or else level, logger and text with masked numbers and names."""
+        """Return the id of the entry, or the level, logger and masked text. Rare texts of one level have one key."""
         if self.found is not None:
             return self.found.message_id
+        if self.rarer:
+            return f"{self.level} {RARER}"
         return f"{self.level} {self.row['logger']} {self.row['template']}"
 
     @property
@@ -149,7 +158,10 @@ def loud_texts(rows: Iterable[Mapping[str, Any]]) -> list[LoudText]:
     texts = []
     for moments in episodes:
         message, logger = str(moments[0]["message"]), moments[0]["logger"]
-        texts.append(LoudText(moments, _find(message, logger), most_specific(message)))
+        if moments[0]["template"] is None:
+            texts.append(LoudText(moments, None, None))
+        else:
+            texts.append(LoudText(moments, _find(message, logger), most_specific(message)))
     return texts
 
 

@@ -33,7 +33,7 @@ WAIT_MAX_MS = 1000
 #: A measured throttle time of this length is rounding (up to 0.10 it is what six truncated times leave) or a switch of
 #: threads, ms.
 MEASURED_MS = 10
-#: Texts at WARN or above, the most frequent ones.
+#: Texts at WARN or above that have rows of their own: the worst levels first, then the most frequent texts.
 LOUD_MAX = 500
 #: Lines of one text that are listed one by one.
 MOMENTS_MAX = 50
@@ -220,9 +220,13 @@ def loud(signatures: Sequence[Signature], lines: str = _LINES) -> str:
     """Return SQL for lines at WARN or above, by broker, step in time and text with masked numbers and names.
 
     A text with at most `MOMENTS_MAX` lines has a step per line. The time of any other text is divided into `STEPS`
-    steps.
+    steps. Texts beyond `LOUD_MAX` have one row per broker and level, with a template of None and their number.
     """
     text = "cluster_id, level, logger, signature, template"
+    levels = f"array_position([{_texts(_LEVELS)}], level) DESC"
+    figures = """count(*) AS line_count, min(time) AS first_time, max(time) AS last_time,
+            arg_min(message, (time, message)) AS message,
+            arg_min(place[1], (time, message)) AS file_id, arg_min(place[2], (time, message)) AS byte_offset"""
     return f"""
         WITH lines AS (
             SELECT * REPLACE (left({WITHOUT_FRAMES}, {MESSAGE_MAX}) AS message),
@@ -237,15 +241,20 @@ def loud(signatures: Sequence[Signature], lines: str = _LINES) -> str:
                 (epoch_us(max(time) OVER of_text) - epoch_us(min(time) OVER of_text)) // {STEPS} + 1 AS step_us
             FROM texts WINDOW of_text AS (PARTITION BY {text})
         ), ranked AS (
-            SELECT *, dense_rank() OVER (ORDER BY text_lines DESC, template, {text}) AS rank FROM counted
+            SELECT *, dense_rank() OVER (
+                ORDER BY signature IS NULL, {levels}, text_lines DESC, template, {text}
+            ) AS rank FROM counted
+        ), rarer AS (
+            SELECT cluster_id, level, count(DISTINCT rank) AS text_count FROM ranked
+            WHERE rank > {LOUD_MAX} GROUP BY ALL
         )
-        SELECT {text}, broker_id, count(*) AS line_count, min(time) AS first_time, max(time) AS last_time,
-            arg_min(message, (time, message)) AS message,
-            arg_min(place[1], (time, message)) AS file_id, arg_min(place[2], (time, message)) AS byte_offset
-        FROM ranked WHERE rank <= {LOUD_MAX}
+        SELECT {text}, broker_id, rank, 1 AS text_count, {figures} FROM ranked WHERE rank <= {LOUD_MAX}
         GROUP BY {text}, rank, broker_id,
             CASE WHEN text_lines <= {MOMENTS_MAX} THEN epoch_us(time) ELSE epoch_us(time) // step_us END
-        ORDER BY rank, first_time, broker_id
+        UNION ALL
+        SELECT cluster_id, level, NULL, NULL, NULL, broker_id, NULL, any_value(text_count), {figures}
+        FROM ranked JOIN rarer USING (cluster_id, level) WHERE rank > {LOUD_MAX} GROUP BY cluster_id, level, broker_id
+        ORDER BY rank NULLS LAST, level, first_time, broker_id
     """
 
 

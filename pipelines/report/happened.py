@@ -97,8 +97,13 @@ class Chain(NamedTuple):
 
     @property
     def advice(self) -> str:
-        """Return the advice for the worst effect. Without it, the first advice of another incident of the chain."""
-        return next((part.advice for part in (self.head, *self.parts) if part.advice), "")
+        """Return the advice of the head. If the head is over and no guarantee is broken, its causes come first.
+
+        If these have no advice, return the first advice of another incident of the chain.
+        """
+        is_first = self.head.end_time is None or self.harm in ("data_lost", "guarantee_broken")
+        causes = () if is_first else reversed(self.because)
+        return next((part.advice for part in (*causes, self.head, *self.parts) if part.advice), "")
 
     @property
     def start_time(self) -> str:
@@ -129,7 +134,7 @@ class Chain(NamedTuple):
         _, colon, last = self.advice.rpartition(": ")
         if colon and _COMMAND.match(last) and ". " not in last:
             return self.advice
-        return f"{self.advice} {self.commands(has_requests)[0]}".strip()
+        return f"{self.advice or 'See its lines:'} {self.commands(has_requests)[0]}"
 
 
 def chains(incidents: Sequence[Incident]) -> list[Chain]:

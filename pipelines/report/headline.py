@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
 from highwater.pipelines.base.plain import count, number, offsets
@@ -26,7 +27,7 @@ from highwater.pipelines.report.happened import (
     span,
     window_words,
 )
-from highwater.pipelines.report.model import CLEAN, VIOLATED, Finding, Headline, Report
+from highwater.pipelines.report.model import CLEAN, VIOLATED, Finding, Headline, Incident, Report
 from highwater.pipelines.rules.guarantees.committed_data_lost import CAUSE
 from highwater.pipelines.rules.texts import TEXTS
 
@@ -198,14 +199,23 @@ def _act(finding: Finding, known_bug: str | None) -> str:
 def _of_chain(report: Report, chain: Chain) -> Headline:
     head = chain.head
     what = shorten(_dated(first_sentence(head.sentence), head.start_time), EFFECT_WORDS)
-    behind = chain.because[-1].sentence if chain.because else rest_of(head.sentence)
+    is_unknown = head.sentence.endswith(UNEXPLAINED)
+    behind = chain.because[-1].sentence if chain.because else "" if is_unknown else rest_of(head.sentence)
     cause = shorten(first_sentence(behind.removesuffix(UNEXPLAINED).strip()), CAUSE_WORDS) or sentence_case(NO_CAUSE)
-    command = chain.commands(has_requests(report))[0]
-    over = "" if head.end_time in (None, head.start_time) else f"Over since {span(head.end_time, None)[0]}. "
-    action = f"{over}{f'{first_sentence(chain.advice)} ' if chain.advice else ''}{command}"
+    over = f"Over since {span(head.end_time, None)[0]}. " if _is_over(report, head) else ""
+    action = f"{over}{chain.action(has_requests(report))}"
     bug = head.known_bug.id if head.known_bug else None
     subject = ", ".join(head.topic_partitions[:NAMED_MAX]) or ", ".join(f"broker {it}" for it in head.broker_ids)
     return _headed(chain.harm, what, what, subject, cause, bug, action)
+
+
+def _is_over(report: Report, incident: Incident) -> bool:
+    """Return True if the logs continue after the incident for a minute, or for half of its duration."""
+    last = max((broker.last_time for broker in report.brokers if broker.last_time), default=None)
+    if incident.end_time in (None, incident.start_time) or last is None:
+        return False
+    start, end, until = map(datetime.fromisoformat, (incident.start_time, incident.end_time or "", last))
+    return until - end >= min(timedelta(minutes=1), (end - start) / 2)
 
 
 def _dated(sentence: str, start_time: str) -> str:
@@ -224,12 +234,13 @@ def _of_verdict(report: Report, of_verdict: VerdictClass) -> Headline:
         broken = [rule.rule_id for rule in report.rules if rule.cases] or ["a guarantee of Kafka"]
         what, cause, action = f"{', '.join(broken)}.", NO_CAUSE, "highwater report --section rules"
     elif of_verdict == CLEAN:
-        what = f"{kept} checked, all kept; no incident." if states else "no rule was run; no incident."
+        what = f"{kept} checked, all kept; no fault is shown." if states else "no rule was run; no fault is shown."
         cause, action = "nothing in these logs points to a fault.", "nothing."
     else:
         opened = report.open_cases
-        what = f"{place_and_rule(opened[0])}." if opened else f"{kept} checked and kept; no incident is shown."
-        cause = f"{report.inconclusive[0].rstrip('.')}." if report.inconclusive else "these logs lack the evidence."
+        what = f"{place_and_rule(opened[0])}." if opened else f"{kept} checked and kept; no fault is shown."
+        cause = report.inconclusive[0] if report.inconclusive else "these logs lack the evidence"
+        cause = cause if cause.endswith((".", "?")) else f"{cause}."
         needs = next((gap.needs for gap in report.coverage.not_checkable if gap.needs), "")
         finding = f"highwater trace finding {opened[0].finding_id[:8]}" if opened else ""
         action = finding or needs or "add the missing logs and audit again."

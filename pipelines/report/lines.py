@@ -34,9 +34,10 @@ def _glued(text: str, room: int) -> str:
 def _wrap(text: str, first: str, rest: str) -> list[str]:
     room = PROSE_WIDTH - max(len(first), len(rest))
     last = max(COMMAND.finditer(text), key=lambda match: match.end(), default=None)
-    if last is not None and last.end() == len(text) and last.start() and len(last[0]) > room:
+    if last is not None and last.end() == len(text) and len(last[0]) > room:
         # Too long for a line: a command is copied whole, so it has a line of its own.
-        return [*_wrap(text[: last.start()], first, rest), f"{rest}{last[0]}"]
+        before = _wrap(text[: last.start()], first, rest) if last.start() else []
+        return [*before, f"{rest if before else first}{last[0]}"]
     lines = textwrap.wrap(
         _glued(text, room), PROSE_WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
     )

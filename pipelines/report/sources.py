@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
+from highwater.pipelines.base.plain import number
 from highwater.pipelines.bronze.wrappers.order import BY_TIME, IN_WORDS
 from highwater.pipelines.bronze.wrappers.recognise import readings_of
 from highwater.pipelines.report.model import SourceRead
@@ -51,9 +52,9 @@ def sources_in_short(sources: Sequence[SourceRead]) -> str:
     encodings = Counter(f"in {source.encoding}" for source in sources if source.encoding is not None)
     unusual = [f"{count} {what}" for counts in (orders, encodings) for what, count in counts.most_common()]
     reasons = "; ".join(f"{count}: {reason}" for reason, count in excerpts.most_common())
-    number = excerpts.total()
-    said = [f"{len(sources) - number} whole, by their lines"]
-    said += [f"{number} {'excerpt' if number == 1 else 'excerpts'} ({reasons})"] if number else []
+    partial = excerpts.total()
+    said = [f"{number(len(sources) - partial, 'complete log')}"]
+    said += [f"{number(partial, 'excerpt')} ({reasons})"] if partial else []
     return f"sources: {', '.join([*said, *unusual])}"
 
 

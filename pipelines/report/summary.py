@@ -176,8 +176,8 @@ def _sentence(text: str) -> str:
 
 def covered(coverage: Coverage) -> str:
     """Return the number of parsed records and of missing records, in words."""
-    missing = f"; {count(coverage.missing)} more, at least, are missing" if coverage.missing else ""
-    understood = f"{count(coverage.parsed)} of {count(coverage.lines)} log records ({share(coverage.share_parsed)})"
+    missing = f"; at least {number(coverage.missing, 'more record')} must have been logged" if coverage.missing else ""
+    understood = f"{count(coverage.parsed)} of {number(coverage.lines, 'log record')} ({share(coverage.share_parsed)})"
     return f"coverage: {understood}{missing}"
 
 

@@ -20,7 +20,7 @@ from highwater.pipelines.incidents import stage
 from highwater.pipelines.incidents.candidates import SLACK_US
 from highwater.pipelines.incidents.incident import LoggedIncident
 from highwater.pipelines.incidents.kind import SHOWN_BY
-from highwater.pipelines.incidents.loud_text import LoudText, loud_texts
+from highwater.pipelines.incidents.loud_text import RARER, LoudText, loud_texts
 from highwater.pipelines.incidents.questions import MASKED, WITHOUT_FRAMES
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.lake_reads import open_reader
@@ -61,7 +61,8 @@ def count_lake(path: Path) -> Counted:
             continue
         names = {*text.kinds, *_kinds_of_signatures(text)}
         names |= {shown for name in names for shown in SHOWN_BY.get(name, ())}
-        own = (one for one in by_kind[text.cluster_id, "also_logged"] if one.subject == text.key)
+        keys = {text.key, f"{text.level} {RARER}"}
+        own = (one for one in by_kind[text.cluster_id, "also_logged"] if one.subject in keys)
         of_kinds = (one for name in names for one in by_kind[text.cluster_id, name])
         if not any(_covers(one, text) for one in (*own, *of_kinds)):
             silent[f"{text.level} {text.row['logger']} {text.line[:160]}"] += text.lines

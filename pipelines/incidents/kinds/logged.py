@@ -18,7 +18,7 @@ from highwater.pipelines.incidents.facts import Facts, Row, place
 from highwater.pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, Bug, LoggedIncident, Severity, bug_of
 from highwater.pipelines.incidents.kind import ABSENT, SHOWN_BY, Kind, kind, preceding
 from highwater.pipelines.incidents.loud_text import LoudText
-from highwater.pipelines.incidents.words import listed_some, partitions, sentence, shortened, times, when
+from highwater.pipelines.incidents.words import listed_some, number, partitions, sentence, shortened, times, when
 from highwater.pipelines.messages.atlas import HOUSEKEEPING
 from highwater.pipelines.messages.exceptions import cause_of
 from highwater.schemas.incidents import SEVERITIES
@@ -151,7 +151,8 @@ def _incident(facts: Facts, texts: Sequence[LoudText]) -> LoggedIncident:
     span = when(min(text.first_us for text in same), max(text.last_us for text in same))
     count = "" if lines == 1 else f"{times(lines)} "
     thrown = next((text.thrown for text in same if text.thrown is not None), None)
-    reason = str(thrown or worst.line)
+    rarer = f"{number(worst.rarer, 'rarer text')}, the first: " if worst.rarer else ""
+    reason = f"{rarer}{thrown or worst.line}"
     cause = None if thrown is None else cause_of(thrown)
     # An error that is known by its text says more than the line that logs it.
     means = f" {cause[1].meaning}" if cause is not None and cause[1].texts else ""

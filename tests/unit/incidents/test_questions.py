@@ -8,8 +8,10 @@ import pytest
 
 from highwater.pipelines.base.arrow_rows import dicts
 from highwater.pipelines.incidents import questions
+from highwater.pipelines.incidents.facts import Facts
 from highwater.pipelines.incidents.kind import Signature
 from highwater.pipelines.incidents.kinds import KINDS
+from highwater.pipelines.incidents.kinds.logged import also_logged
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -132,9 +134,9 @@ def test_lines_of_a_text_are_listed_with_their_signature() -> None:
         [line(0, "lost 1"), line(1, "other 17"), line(2, "other 18"), line(3, "z", level="INFO")],
     )
     assert [(row["signature"], row["template"], row["message"]) for row in loud] == [
+        ("gone", "lost #", "lost 1"),
         (None, "other #", "other 17"),
         (None, "other #", "other 18"),
-        ("gone", "lost #", "lost 1"),
     ]
 
 
@@ -144,6 +146,23 @@ def test_lines_of_a_frequent_text_are_counted_in_steps() -> None:
     assert sum(row["line_count"] for row in loud) == 5000
     assert len(loud) <= 2 * (questions.STEPS + 1)
     assert all(row["last_time"] - row["first_time"] <= 5_000_000 for row in loud)
+
+
+def test_no_line_is_left_out_however_many_texts_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(questions, "LOUD_MAX", 4)
+    lines = [line(at, "often", level="WARN") for at in range(9)]
+    lines += [line(at, f"{chr(97 + at)} text", level="ERROR", broker_id=at % 2) for at in range(8)]
+    lines += [line(99, "the end", level="FATAL"), line(98, "lost 1", level="WARN")]
+    loud = ask(questions.loud([Signature("gone", ("A",), r"lost .*", "")]), lines)
+    assert sum(row["line_count"] for row in loud) == len(lines)
+    assert [row["template"] for row in loud if row["template"]] == ["lost #", "the end", "a text", "b text"]
+    rare = [(row["level"], row["broker_id"], row["text_count"], row["line_count"]) for row in loud if not row["rank"]]
+    assert rare == [("ERROR", 0, 6, 3), ("ERROR", 1, 6, 3), ("WARN", 1, 1, 9)]
+    sentences = {found.sentence for found in also_logged.detect(Facts(loud=loud), [])}
+    assert (
+        "Brokers 0 and 1 logged at ERROR 6 times from 12:00:02 to 12:00:07 (5.0 s): 6 rarer texts, the first: c text"
+        in sentences
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

@@ -11,7 +11,7 @@ from highwater.pipelines.incidents.kinds import KINDS
 from highwater.pipelines.report.detail import NO_DETAIL
 from highwater.pipelines.report.happened import age as age_of
 from highwater.pipelines.report.happened import chains
-from highwater.pipelines.report.headline import CAUSE_WORDS, shorten
+from highwater.pipelines.report.headline import CAUSE_WORDS, shorten, with_headline
 from tests.bench.incident_examples import EXAMPLES
 from tests.unit.report import sample
 
@@ -28,6 +28,48 @@ def test_a_cause_without_advice_has_that_of_its_worst_effect() -> None:
     assert with_own.advice == "Start it."
     (alone,) = chains([cause])
     assert alone.advice == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "end_time", "advice"),
+    [
+        ("produces_refused", "2026-11-20T14:05:16.300Z", "Free space."),
+        ("produces_refused", None, "Bring it back."),
+        ("data_lost", "2026-11-20T14:05:16.300Z", "Bring it back."),
+    ],
+)
+def test_the_advice_about_an_effect_that_is_over_is_that_of_its_cause(
+    kind: str, end_time: str | None, advice: str
+) -> None:
+    cause = sample.incident("log_directory_failed", advice="Free space.")
+    effect = sample.incident(
+        kind, severity="critical", caused_by=cause.incident_id, advice="Bring it back.", end_time=end_time
+    )
+    (chain,) = chains([cause, effect])
+    assert (chain.head, chain.advice) == (effect, advice)
+
+
+@pytest.mark.parametrize(
+    ("last_time", "is_over"), [("14:05:16.300", False), ("14:05:25.000", True), ("14:06:30.000", True), (None, False)]
+)
+def test_an_incident_is_over_only_if_the_logs_continue(last_time: str | None, is_over: bool) -> None:
+    report = sample.report(incidents=(sample.incident(),))
+    last = None if last_time is None else f"2026-11-20T{last_time}Z"
+    brokers = tuple(broker.model_copy(update={"last_time": last}) for broker in report.brokers)
+    action = with_headline(report.model_copy(update={"brokers": brokers})).headline.action
+    assert action.startswith("Over since") == is_over
+
+
+@pytest.mark.parametrize(
+    ("rest", "why"),
+    [
+        ("The controller noticed at 14:05:09. Nothing in the logs explains why.", "Why: Nothing in the logs"),
+        ("It had no space left.", "Why: It had no space left."),
+    ],
+)
+def test_a_consequence_is_no_cause(rest: str, why: str) -> None:
+    report = sample.report(incidents=(sample.incident(sentence=f"Broker 3 died at 14:05:00. {rest}"),))
+    assert with_headline(report).headline.text[1].startswith(why)
 
 
 def test_the_times_of_a_chain_are_those_of_its_worst_effect() -> None:

@@ -29,7 +29,7 @@ def test_each_source_says_how_it_was_read() -> None:
 
 def test_one_line_says_what_is_unusual() -> None:
     assert sources_in_short(sources_of(ROWS)) == (
-        "sources: 3 whole, by their lines, 1 excerpt (1: no line below WARN), 1 newest first, 1 in utf-16-le"
+        "sources: 3 complete logs, 1 excerpt (1: no line below WARN), 1 newest first, 1 in utf-16-le"
     )
 
 
