@@ -72,6 +72,8 @@ EVENTS: Final = (
 LEADER_CHANGE: Final = "LeaderChangeMessage"
 #: Files that are not Kafka's.
 OTHER_FILE: Final = "other"
+#: Kinds of files whose loggers print no value that a client chose.
+CLIENT_FREE: Final = frozenset({"state-change", "log-cleaner"})
 #: Silence that ends a run of a thread's fetches. A fetch waits for half a second (replica.fetch.wait.max.ms): the
 #: thread or its leader froze.
 SILENT_US: Final = 2_000_000
@@ -243,7 +245,12 @@ def build_premises(rows: Iterable[Mapping[str, Any]], settle_us: int) -> Premise
     contexts = _build_contexts(lives, by_kind[CONFIG], files, settle_us)
     starts = start_ups((life.cluster_id, life.broker_id, life.time_us, life.event) for life in lives)
     return Premises(
-        contexts=replace(contexts, coarse=find_coarse_spans(files)),
+        contexts=replace(
+            contexts,
+            coarse=find_coarse_spans(files),
+            last_runs=_find_last_runs(lives, files),
+            client_free_files=frozenset(file.file_id for file in files if file.kind in CLIENT_FREE),
+        ),
         files=files,
         topic_names=_keep_highest(by_kind[NAME], "topic_id", "topic"),
         lives=lives,
@@ -355,6 +362,17 @@ def _build_contexts(
     for _, broker, line in sorted(placed, key=lambda item: item[0]):
         lines[broker].append(line)
     return build_contexts(_find_versions(lives, files), lines, settle_us)
+
+
+def _find_last_runs(lives: Iterable[LifecycleRow], files: Iterable[LogFile]) -> dict[Broker, tuple[int, int]]:
+    """Return the last start that each broker logged, 0 for no start, and its last line."""
+    starts = {(life.cluster_id, life.broker_id): life.time_us for life in lives if life.event == STARTING}
+    runs: dict[Broker, tuple[int, int]] = {}
+    for file in files:
+        if file.broker_id is not None and file.last_us is not None:
+            broker = file.cluster_id, file.broker_id
+            runs[broker] = starts.get(broker, 0), max(file.last_us, runs.get(broker, (0, 0))[1])
+    return runs
 
 
 def _find_versions(lives: Iterable[LifecycleRow], files: Iterable[LogFile]) -> dict[Broker, History]:

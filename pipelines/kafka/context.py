@@ -141,6 +141,9 @@ class Contexts:
     starts: Mapping[tuple[str, int], History] = field(default_factory=dict)
     #: first instant at which all overrides of a topic are known, by (cluster, broker, topic); None for every topic
     listed_us: Mapping[tuple[str, int, str | None], int] = field(default_factory=dict)
+    #: last start that a broker logged and its last line, by (cluster, broker); 0 for no start
+    last_runs: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    client_free_files: frozenset[str] = frozenset()  #: ids of files in which no client can write
     coarse: Spans = field(default_factory=dict)  #: spans in which the times of a broker's lines are whole seconds
 
     def find_version(self, broker: tuple[str, int], time_us: int) -> str | None:

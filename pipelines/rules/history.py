@@ -7,7 +7,7 @@ between which of them it led in which epoch. If lines may be missing in between,
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -53,6 +53,9 @@ class FactHistory:
     skew_max_us: int = 1_000_000  #: clocks of two brokers are taken to differ by no more
     #: largest distance of two stamps of one time, microseconds, by (broker, time)
     blur_us: Callable[[int, int], int] = lambda broker_id, time_us: 0
+    #: True if a broker surely runs on after a time, by (broker, time)
+    is_running: Callable[[int, int], bool] = lambda broker_id, time_us: False
+    client_free_files: Collection[str] = ()  #: ids of files in which no client can write
     facts: dict[str, list[Fact]] = field(default_factory=lambda: defaultdict(list))  #: by kind
     #: Followers' fetches as they stream by, for all rules.
     chains: FetchChains = field(default_factory=FetchChains)

@@ -83,7 +83,9 @@ class PartitionAudit:
     def __init__(
         self, settings: Settings, rules: Sequence[Rule], frozen: bytes | None = None, twice: bool = True
     ) -> None:
-        self.history = FactHistory(settings.version, settings.skew_max_us, settings.blur_us)
+        self.history = FactHistory(
+            settings.version, settings.skew_max_us, settings.blur_us, settings.is_running, settings.client_free_files
+        )
         self._settings = settings
         self._rules = rules
         self._outcomes = {rule.rule_id: RuleOutcome(rule.rule_id) for rule in rules}

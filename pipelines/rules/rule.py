@@ -195,6 +195,9 @@ class Settings:
     #: largest distance of two stamps of one time, by (broker, time): a second where lines have whole seconds
     #: (`pipelines.rules.facts.columns`), else 0
     blur_us: Callable[[int, int], int] = lambda broker_id, time_us: 0
+    #: True if a broker surely runs on after a time, by (broker, time)
+    is_running: Callable[[int, int], bool] = lambda broker_id, time_us: False
+    client_free_files: Collection[str] = ()  #: ids of files in which no client can write
     #: unclean.leader.election.enable of the partition as a broker knew it last; None if unknown
     unclean_allowed: Callable[[int], bool | None] = lambda broker_id: None
     #: True if the partition's log is compacted, or was; None if no line shows its cleanup.policy

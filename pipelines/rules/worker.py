@@ -52,6 +52,9 @@ KEY_WIDTH = 3
 COMPACTED_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC, SHARE_TOPIC})
 
 
+#: A broker that runs on for that long after a change of a leader has logged the change, microseconds.
+RUNNING_US = 60 * SECOND_US
+
 #: By broker, up to where the judgement of its log is final; microseconds, exclusive.
 Windows = Mapping[Broker, int]
 
@@ -163,6 +166,10 @@ def settings_of(contexts: Contexts, cluster_id: str, topic: str, skew_max_us: in
     def blur_us(broker_id: int, time_us: int) -> int:
         return SECOND_US if is_coarse(contexts.coarse, (cluster_id, broker_id), time_us, time_us) else 0
 
+    def is_running(broker_id: int, time_us: int) -> bool:
+        since_us, until_us = contexts.last_runs.get((cluster_id, broker_id), (0, 0))
+        return 0 < since_us <= time_us < until_us - RUNNING_US
+
     has_seconds = any(cluster == cluster_id for cluster, _ in contexts.coarse)
     return Settings(
         min_insync_replicas=min_insync_replicas,
@@ -170,6 +177,8 @@ def settings_of(contexts: Contexts, cluster_id: str, topic: str, skew_max_us: in
         # A timestamp in whole seconds can be up to one second before its instant.
         skew_max_us=skew_max_us + (SECOND_US if has_seconds else 0),
         blur_us=blur_us,
+        is_running=is_running,
+        client_free_files=contexts.client_free_files,
         unclean_allowed=unclean_allowed,
         compacted=is_compacted(contexts, cluster_id, topic),
         deletable=is_deletable(contexts, cluster_id),

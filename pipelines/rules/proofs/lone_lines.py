@@ -10,8 +10,10 @@ It does not count either if later lines contradict it, even when confirmed: a cl
 logs. A broker that deleted its log has none to lead, to load or to serve from, until it creates an empty one. Its data
 directory holds none. And a topic id that is gone never comes back.
 
-**The start of a leader epoch** measures losses. Followers and the controller know its number, and epochs only grow. So
-a start does not count if only brokers that start to lead in it name it, and later lines name lower epochs.
+**The start of a leader epoch** measures losses. Followers, the controller and files name the epoch, too. A start that
+none of them confirms does not count in three cases. They name another leader or offset. A later line has a lower epoch.
+Or another broker followed in a lower epoch before and runs on, so it would log the start as well. A broker that starts
+twice in one epoch loads its log between. A start in ``state-change.log`` always counts: no client can write there.
 
 Source: ``LogManager.asyncDelete``, ``replaceCurrentWithFutureLog``; ``TopicDeletionManager``, KIP-516;
 ``Partition.makeLeader``, ``makeFollower``.
@@ -19,8 +21,10 @@ Source: ``LogManager.asyncDelete``, ``replaceCurrentWithFutureLog``; ``TopicDele
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from highwater.pipelines.base.instants import NEVER_US
@@ -40,8 +44,14 @@ _OF_A_LOG: Final = ROLES | {_STOPPED}
 _SERVED: Final = frozenset({a.FETCH, a.OPERATION, a.ANSWER, a.APPEND, a.HIGH_WATERMARK, a.BATCH})
 _REQUESTS: Final = frozenset({a.FETCH, a.OPERATION, a.ANSWER})
 #: Kinds of facts with leader epochs, and the kinds among them that come from files.
-_EPOCHS: Final = (a.LEADERSHIP, a.PARTITION_STATE, a.ISR_CHANGE, a.ELECTION, a.METADATA, a.EPOCH_ENTRY)
+_EPOCHS: Final = (a.LEADERSHIP, a.PARTITION_STATE, a.ELECTION, a.METADATA, a.EPOCH_ENTRY)
 _FILES: Final = frozenset({a.METADATA, a.EPOCH_ENTRY})
+
+
+#: Roles of a broker that follows, by its own lines.
+_FOLLOWING: Final = frozenset({"follower_start", "request"})
+#: Roles of a broker that leads, by its own lines.
+_CLAIMS: Final = frozenset({"leader_start", "leader_update"})
 
 
 class LoneLines(NamedTuple):
@@ -61,7 +71,8 @@ def lone_lines(history: FactHistory) -> LoneLines:
     if len({fact.broker_id for fact in leaderships if fact.name in OWN_ROLES}) >= 2:
         deletions, lone_ids = _deletions(history, contradicted)
         topic_ids |= lone_ids
-        lines += [*deletions, *_starts(history)]
+        starts = dict.fromkeys((*_starts(history), *_starts_again(history)))
+        lines += [*deletions, *(line for line in starts if line.file_id not in history.client_free_files)]
     lines += [fact for fact in leaderships if fact.topic_id is not None and fact.topic_id in topic_ids]
     return LoneLines(tuple(dict.fromkeys(lines)), frozenset(topic_ids), tuple(contradicted))
 
@@ -171,27 +182,57 @@ def _deletions(history: FactHistory, contradicted: Collection[Fact]) -> tuple[li
 
 
 def _starts(history: FactHistory) -> Iterator[Fact]:
-    """Yield lines that start an epoch which no other line names, if later lines name lower epochs."""
-    tellers: dict[int | None, set[tuple[str, int | None]]] = defaultdict(set)
-    starters = {
-        (fact.leader_epoch, ("line", fact.broker_id))
-        for fact in history.facts[a.LEADERSHIP]
-        if fact.name == "leader_start"
-    }
+    """Yield starts of leader epochs that no other source confirms, and that others contradict or would name."""
+    named: dict[int, list[Fact]] = defaultdict(list)
     for kind in _EPOCHS:
         for fact in history.facts[kind]:
-            tellers[fact.leader_epoch].add((kind if kind in _FILES else "line", fact.broker_id))
-    lowest: list[tuple[int, int]] = []  # times, descending, with the lowest epoch that a role has from then on
-    for fact in sorted(history.facts[a.LEADERSHIP], key=_time_us, reverse=True):
-        if fact.leader_epoch is None or fact.name not in OWN_ROLES:
+            if fact.leader_epoch is not None and fact.name not in _CLAIMS:
+                named[fact.leader_epoch].append(fact)
+    roles = [
+        (fact.time_us, fact.leader_epoch, fact) for fact in history.facts[a.LEADERSHIP] if fact.leader_epoch is not None
+    ]
+    roles.sort(key=lambda role: role[0])
+    own = [role for role in roles if role[2].name in OWN_ROLES]
+    lowest_after = [*accumulate((epoch for _, epoch, _ in reversed(own)), min)][::-1]
+    lowest_before: dict[int, int] = {}  # by broker, the lowest epoch in which it followed so far
+    for time_us, epoch, line in roles:
+        if line.name != "leader_start":
+            if line.broker_id is not None and line.name in _FOLLOWING:
+                lowest_before[line.broker_id] = min(epoch, lowest_before.get(line.broker_id, epoch))
             continue
-        is_alone = fact.name == "leader_start" and all(
-            (fact.leader_epoch, teller) in starters for teller in tellers[fact.leader_epoch]
+        others = [fact for fact in named[epoch] if fact.kind in _FILES or fact.broker_id != line.broker_id]
+        if any(_confirms(fact, line) for fact in others):
+            continue
+        later = bisect_right(own, time_us + history.skew_max_us, key=lambda role: role[0])
+        is_behind = later < len(own) and lowest_after[later] < epoch
+        would_name = any(
+            low < epoch and broker_id != line.broker_id and history.is_running(broker_id, time_us)
+            for broker_id, low in lowest_before.items()
         )
-        behind = next((epoch for at_us, epoch in reversed(lowest) if at_us > fact.time_us + history.skew_max_us), None)
-        if is_alone and behind is not None and behind < fact.leader_epoch:
-            yield fact
-        lowest.append((fact.time_us, min(fact.leader_epoch, lowest[-1][1] if lowest else fact.leader_epoch)))
+        if others or is_behind or would_name:
+            yield line
+
+
+def _starts_again(history: FactHistory) -> Iterator[Fact]:
+    """Yield starts of one broker in one epoch at other offsets, without a load of its log between them."""
+    loads = sorted((fact.broker_id or 0, fact.time_us) for fact in history.facts[a.LOADED])
+    last: dict[tuple[int, int | None, int | None], Fact] = {}
+    for start in sorted(history.facts[a.LEADERSHIP], key=_time_us):
+        if start.name != "leader_start" or start.leader_epoch is None:
+            continue
+        before = last.setdefault((history.incarnation(start.time_us), start.leader_epoch, start.broker_id), start)
+        last[history.incarnation(start.time_us), start.leader_epoch, start.broker_id] = start
+        broker_id = start.broker_id or 0
+        is_loaded = bisect_left(loads, (broker_id, before.time_us)) < bisect_right(loads, (broker_id, start.time_us))
+        if before.offset != start.offset and not is_loaded:
+            yield from (before, start)
+
+
+def _confirms(fact: Fact, start: Fact) -> bool:
+    """Return True if a fact with the epoch of a start names its leader, or no leader, or its offset in a file."""
+    if fact.kind == a.EPOCH_ENTRY:
+        return fact.offset == start.offset
+    return fact.leader in (None, start.broker_id)
 
 
 def _ends_and_creations(history: FactHistory) -> Iterator[Fact]:

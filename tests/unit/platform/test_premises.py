@@ -48,6 +48,23 @@ def settings(*pairs: tuple[str, str]) -> dict[str, list[str]]:
     return {"keys": [key for key, _ in pairs], "values": [value for _, value in pairs]}
 
 
+def test_the_last_run_of_a_broker_is_from_its_last_start_to_its_last_line() -> None:
+    rows = [
+        row(FILE, path="server.log", file_kind="server", first_us=1, last_us=70),
+        row(FILE, path="server.log.1", file_kind="server", first_us=0, last_us=1),
+        row(FILE, path="controller.log", file_kind="controller"),
+        row(FILE, broker_id=2, path="2/server.log", file_kind="server", first_us=2, last_us=90),
+        *(row(LIFE, time_us, event="starting") for time_us in (5, 40)),
+    ]
+    assert build_premises(rows, 7).contexts.last_runs == {("c", 1): (40, 70), ("c", 2): (0, 90)}
+
+
+def test_files_in_which_no_client_can_write_are_known_by_their_kinds() -> None:
+    kinds = ("server", "state-change", "controller", "kafka-request", "log-cleaner", "other")
+    rows = [row(FILE, path=f"{kind}.log", file_kind=kind) | {"file_id": kind} for kind in kinds]
+    assert build_premises(rows, 7).contexts.client_free_files == {"state-change", "log-cleaner"}
+
+
 def test_lines_of_lives_and_of_configuration_are_folded_in_the_order_of_the_log() -> None:
     rows = [
         row(LIFE, 1, event="starting", mode="kraft"),

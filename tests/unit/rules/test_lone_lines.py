@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from random import Random
 
 import pytest
@@ -16,7 +17,7 @@ from highwater.pipelines.rules.rule import OPEN, VIOLATION
 from highwater.schemas import audit_facts as a
 from highwater.schemas.audit_facts import Fact
 from tests.examples import examples
-from tests.unit.rules.facts import acked, cases, fact, follows, leads, settings
+from tests.unit.rules.facts import acked, cases, decided, fact, follows, leads, settings
 from tests.unit.rules.test_committed_data_lost import UNCLEAN
 
 RULE = BY_ID["committed-data-lost"]
@@ -30,8 +31,8 @@ def severities(*facts: Fact) -> list[str]:
     return [case.severity for case in cases(RULE, list(facts))]
 
 
-def lone(*facts: Fact) -> list[Fact]:
-    history = FactHistory()
+def lone(*facts: Fact, is_running: bool = False, client_free_files: Collection[str] = ()) -> list[Fact]:
+    history = FactHistory(is_running=lambda *_: is_running, client_free_files=client_free_files)
     for one in sorted(facts, key=lambda each: each.time_us):
         history.add(one)
     return list(lone_lines(history).lines)
@@ -207,7 +208,7 @@ def test_an_epoch_that_only_its_leaders_name_proves_no_two_leaders() -> None:
     known = [leads(1, 1, 0, 0, **life), follows(2, 2, 0, **life), follows(60, 1, 1, **life)]
     forged = [leads(30, 2, 7, 0, **life), leads(31, 3, 7, 0, **life)]
     rule = BY_ID["two-leaders-one-epoch"]
-    assert lone(*known, *forged) == forged[::-1]
+    assert lone(*known, *forged) == forged
     assert [case.severity for case in cases(rule, [*known, *forged])] == [OPEN]
     followed = follows(32, 1, 7, **life)
     assert [case.severity for case in cases(rule, [*known, *forged, followed])] == [VIOLATION]
@@ -220,6 +221,87 @@ def test_epochs_that_a_file_names_are_known() -> None:
     assert lone(*lines, entry) == []
 
 
-def test_an_epoch_that_nobody_else_names_is_as_logged_if_none_below_comes_later() -> None:
+def test_an_epoch_that_only_its_leader_names_is_as_logged_if_no_log_would_have_it() -> None:
     assert lone(leads(1, 1, 0, 0), leads(2, 2, 1, 100), follows(3, 1, 1)) == []
     assert lone(leads(1, 1, 0, 0), leads(20, 2, 1, 100)) == []
+    # A replica that followed in an epoch before would log the next one while it runs. A controller may not.
+    before, last = leads(1, 1, 0, 0), leads(20, 3, 1, 0)
+    assert lone(before, follows(1, 2, 0), last, is_running=True) == [last]
+    assert lone(before, follows(1, 2, 0), last, is_running=False) == []
+    assert lone(before, decided(1, 0, 0, 1, (1, 2)), last, is_running=True) == []
+
+
+#: How other sources name an epoch with its leader and the offset of its start.
+CONFIRMATIONS: dict[str, Callable[[int, int, int], Fact]] = {
+    "a replica": lambda epoch, leader, _: follows(30.1, 2, epoch, leader=leader),
+    "a controller": lambda epoch, leader, _: decided(30.1, epoch, epoch, leader, (1, 2, 3)),
+    "a metadata log": lambda epoch, leader, _: fact(a.METADATA, 30.1, 1, leader_epoch=epoch, leader=leader, isr=(1, 2)),
+    "a file of epochs": lambda epoch, _, offset: fact(a.EPOCH_ENTRY, 99, 2, leader_epoch=epoch, offset=offset),
+}
+
+
+@given(
+    last=st.integers(1, 5),
+    epoch=st.integers(0, 8),
+    broker_id=st.integers(1, 3),
+    second=st.floats(5, 99),
+    offset=st.integers(0, 50),
+    of_controller=st.booleans(),
+)
+@examples(200)
+def test_no_start_that_only_its_leader_names_makes_a_loss(
+    last: int, epoch: int, broker_id: int, second: float, offset: int, of_controller: bool
+) -> None:
+    """Three brokers lead in turn, and nothing is lost. A forged start has any epoch, broker, time and offset."""
+    life = {"topic_id": "t"}
+    honest: list[Fact] = []
+    for number in range(last + 1):
+        leader, begin = 1 + number % 3, 10.0 * number
+        honest.append(leads(begin, leader, number, 100 * number, high_watermark=100 * number, **life))
+        named = {"leader": leader, **life}
+        honest += [follows(begin + 0.01 * one, one, number, **named) for one in (1, 2, 3) if one != leader]
+        honest += [decided(begin, number, number, leader, (1, 2, 3), **life)] if of_controller else []
+        honest.append(acked(begin + 5, leader, 100 * number + 50))
+    told = settings(is_running=lambda *_: True)
+
+    def judged(*facts: Fact) -> list[str]:
+        return [case.severity for case in cases(RULE, list(facts), told)]
+
+    assert judged(*honest) == []
+    forged = leads(second, broker_id, epoch, offset, **life)
+    is_of_leader = broker_id == 1 + epoch % 3 and epoch <= last
+    assert forged in lone(*honest, forged, is_running=True) or (is_of_leader and offset == 100 * epoch)
+    assert VIOLATION not in judged(*honest, forged)
+    # The start of a true loss counts.
+    lost = leads(10.0 * last + 9, 3, last + 1, 40, **life)
+    witness = follows(10.0 * last + 9.1, 1, last + 1, leader=3, **life)
+    assert VIOLATION in judged(*honest, lost, witness)
+    assert judged(*honest, lost, witness, forged)
+
+
+@pytest.mark.parametrize("name", CONFIRMATIONS)
+def test_other_sources_confirm_the_start_of_their_leader_and_offset_only(name: str) -> None:
+    known = [leads(1, 1, 0, 0), follows(2, 2, 0, leader=1)]
+    start = leads(30, 3, 1, 70)
+    confirm = CONFIRMATIONS[name]
+    assert lone(*known, start, is_running=True) == [start]
+    assert lone(*known, start, confirm(1, 3, 70), is_running=True) == []
+    assert lone(*known, start, confirm(1, 1, 100)) == [start]
+
+
+def test_a_lone_start_counts_in_a_file_in_which_no_client_can_write() -> None:
+    known = [leads(1, 1, 0, 0), follows(2, 2, 0), decided(3, 1, 1, 2, (1, 2)), follows(60, 1, 1, leader=2)]
+    second, again, behind = leads(30, 3, 1, 70), leads(31, 1, 0, 70), leads(32, 3, 7, 0)
+    forged = [second, again, behind]
+    assert set(lone(*known, *forged, is_running=True)) == {known[0], *forged}
+    assert lone(*known, *forged, is_running=True, client_free_files={"b1", "b3"}) == []
+    assert lone(*known, *forged, is_running=True, client_free_files={"b1"}) == [second, behind]
+
+
+def test_a_broker_that_starts_again_in_an_epoch_loads_its_log() -> None:
+    known = [leads(1, 1, 0, 0), follows(2, 2, 0, leader=1)]
+    again = leads(30, 1, 0, 70)
+    assert lone(*known, again) == [known[0], again]
+    assert lone(*known, fact(a.LOADED, 20, 2, offset=70), again) == [known[0], again]
+    assert lone(*known, fact(a.LOADED, 20, 1, offset=70), again) == []
+    assert lone(*known, leads(30, 1, 0, 0)) == []

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.bronze.identity import cluster_in
+from highwater.pipelines.bronze.identity import cluster_in, kind_of_logger
+from highwater.pipelines.cluster.premises import CLIENT_FREE
 from highwater.pipelines.grammars.client_values import can_hold_client_value
 from highwater.pipelines.grammars.facts import parse_record
 from highwater.pipelines.grammars.request_log import parse_request
@@ -63,6 +64,22 @@ def test_what_clients_choose_is_known_in_all_releases() -> None:
     found = set(arguments())
     assert len(found) > 200
     assert [(text, name) for text, name in found if not can_hold_client_value(text + "g")] == []
+
+
+@pytest.mark.skipif(not LOUD.exists(), reason="the texts of all releases are not beside this checkout")
+def test_no_logger_of_a_client_free_file_prints_what_a_client_chose() -> None:
+    with gzip.open(LOUD, "rt") as lines:
+        rows = [json.loads(line) for line in lines]
+    printed: dict[str, set[str]] = {}
+    for row in rows:
+        given = row.get("args")
+        names = next(iter(given)) if isinstance(given, dict) else str(given)
+        loggers = [row[name] for name in ("full", "logger") if row.get(name)]
+        for logger in (one for some in loggers for one in ([some] if isinstance(some, str) else some)):
+            printed.setdefault(kind_of_logger(logger), set()).update(CHOSEN_ARGUMENT.findall(names))
+    assert printed["server"]
+    assert {kind for kind in CLIENT_FREE if printed.get(kind)} == set()
+    assert not {logger for _, _, logger in ATLAS_CARRIERS if kind_of_logger(logger) in CLIENT_FREE}
 
 
 @pytest.mark.parametrize("value", IMITATIONS)
