@@ -45,7 +45,7 @@ class Unavailability(NamedTuple):
     started_after_time_us: int | None = None
 
 
-def _kind(span: PartitionSpan, before: str | None, min_isr: int | None) -> str | None:
+def _classify_span(span: PartitionSpan, before: str | None, min_isr: int | None) -> str | None:
     if span.state == LEADERLESS:
         return WITHOUT_LEADER
     if span.state == DELETED:
@@ -55,7 +55,7 @@ def _kind(span: PartitionSpan, before: str | None, min_isr: int | None) -> str |
     return UNDER_MIN_ISR if len(span.isr) < min_isr else None
 
 
-def availability(
+def find_unavailability(
     timeline: Sequence[PartitionSpan], min_isr_of: MinIsrOf, kraft: bool, refused: Mapping[int, int] | None = None
 ) -> list[Unavailability]:
     """Return the times of one partition without a leader or below min.insync.replicas, in order.
@@ -69,12 +69,14 @@ def availability(
     windows = [
         window
         for _, spans in groupby(timeline, key=lambda span: span.incarnation)
-        for window in _of_incarnation(spans, min_isr_of)
+        for window in _find_in_incarnation(spans, min_isr_of)
     ]
     windows = [
-        window._replace(produces_refused=_within(window, refused or {})) if window.state == UNDER_MIN_ISR else window
+        window._replace(produces_refused=_count_refused(window, refused or {}))
+        if window.state == UNDER_MIN_ISR
+        else window
         for window in windows
-        if kraft or window.state == UNDER_MIN_ISR or not _at_once(window)
+        if kraft or window.state == UNDER_MIN_ISR or not _is_at_once(window)
     ]
     lasting = (
         window for window in windows if window.ended_time_us is None or window.ended_time_us > window.started_time_us
@@ -82,13 +84,13 @@ def availability(
     return sorted(lasting, key=lambda window: (window.started_time_us, window.state))
 
 
-def _of_incarnation(spans: Iterable[PartitionSpan], min_isr_of: MinIsrOf) -> Iterator[Unavailability]:
+def _find_in_incarnation(spans: Iterable[PartitionSpan], min_isr_of: MinIsrOf) -> Iterator[Unavailability]:
     current: Unavailability | None = None
     leader, epoch, is_held = None, None, False
     for span in spans:
         witness = span.begin_clock if span.leader is None else span.leader
         min_isr = min_isr_of(witness, span.begin_by_us, None if span.replicas is None else len(span.replicas))
-        kind = _kind(span, None if current is None else current.state, min_isr)
+        kind = _classify_span(span, None if current is None else current.state, min_isr)
         if current is not None:
             if None not in (epoch, span.partition_epoch):
                 missing = max(0, (span.partition_epoch or 0) - (epoch or 0) - 1)
@@ -112,12 +114,12 @@ def _of_incarnation(spans: Iterable[PartitionSpan], min_isr_of: MinIsrOf) -> Ite
         yield current
 
 
-def _at_once(window: Unavailability) -> bool:
+def _is_at_once(window: Unavailability) -> bool:
     ended = window.ended_time_us
     return ended is not None and ended - window.started_time_us < _AT_ONCE_US
 
 
-def _within(window: Unavailability, refused: Mapping[int, int]) -> int:
+def _count_refused(window: Unavailability, refused: Mapping[int, int]) -> int:
     until = window.ended_time_us
     return sum(
         count

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from highwater.pipelines.controllers.transitions import ReplayedStates, Transition, broken
+from highwater.pipelines.controllers.transitions import ReplayedStates, Transition, make_broken_case
 from highwater.pipelines.kafka.controller_rows import ILLEGAL_STATE_TRANSITION, EventRow, RegistrationRow, broker_epoch
 from highwater.pipelines.rules.rule import Case
 
@@ -50,7 +50,7 @@ _CHANGES: Final[Mapping[str, str]] = {
 }
 
 
-def registrations(events: Iterable[EventRow]) -> list[RegistrationRow]:
+def collect_registrations(events: Iterable[EventRow]) -> list[RegistrationRow]:
     """Return broker registrations that controllers replayed, from rows of `silver.controller_events`.
 
     Decisions of the active controller are skipped, because each one follows as a record.
@@ -69,7 +69,7 @@ def _order(row: RegistrationRow) -> tuple[object, ...]:
     return (row.offset is None, row.offset or 0, row.time_us, row.ref)
 
 
-def _went_back(before: RegistrationRow, row: RegistrationRow) -> Case | None:
+def _find_step_back(before: RegistrationRow, row: RegistrationRow) -> Case | None:
     if before.offset is None or row.offset is None or before.offset >= row.offset:
         return None
     if before.broker_epoch is None or row.broker_epoch is None or row.broker_epoch >= before.broker_epoch:
@@ -77,7 +77,7 @@ def _went_back(before: RegistrationRow, row: RegistrationRow) -> Case | None:
     went_back = f"broker epoch of broker {row.subject_broker_id} went back from {before.broker_epoch}"
     message = f"{went_back} to {row.broker_epoch} at offset {row.offset}"
     brokers = [row.subject_broker_id]
-    return broken(ILLEGAL_STATE_TRANSITION, message, (before, row), time_us=row.time_us, brokers=brokers)
+    return make_broken_case(ILLEGAL_STATE_TRANSITION, message, (before, row), time_us=row.time_us, brokers=brokers)
 
 
 def replay_registrations(rows: Iterable[RegistrationRow]) -> ReplayedStates:
@@ -93,19 +93,19 @@ def replay_registrations(rows: Iterable[RegistrationRow]) -> ReplayedStates:
         for row in history:
             state = UNREGISTERED if before is None else AFTER[before.change]
             fits = before is None or state in BEFORE[row.change]
-            case = None if before is None else _went_back(before, row)
+            case = None if before is None else _find_step_back(before, row)
             if case is not None:
                 cases.append(case)
             repeated = before is not None and not fits and state == AFTER[row.change]
             why = "first_of_controller" if before is None else "allowed" if fits else "after_gap"
             why = "contradicts" if case is not None else "repeated" if repeated else why
-            transitions.append(_transition(row, state, case is None, why))
+            transitions.append(_make_transition(row, state, case is None, why))
             before = row
     transitions.sort(key=lambda transition: (transition.time_us, transition.ref))
     return ReplayedStates(tuple(transitions), tuple(cases))
 
 
-def _transition(row: RegistrationRow, state: str, legal: bool, why: str) -> Transition:
+def _make_transition(row: RegistrationRow, state: str, legal: bool, why: str) -> Transition:
     return Transition(
         replica_id=row.subject_broker_id,
         machine=MACHINE,

@@ -10,7 +10,7 @@ from typing import Any, Final
 from highwater.pipelines.base.values import UNKNOWN_CLUSTER
 from highwater.pipelines.cluster.premises import LEADER_CHANGE, STARTING, Premises
 from highwater.pipelines.controllers.rows import once
-from highwater.pipelines.controllers.unhandled import Handled, failures_handled, fences_handled
+from highwater.pipelines.controllers.unhandled import Handled, find_handled_failures, find_handled_fences
 from highwater.pipelines.kafka.context import Contexts
 from highwater.pipelines.kafka.controller_rows import EventRow, LineRef, RegistrationRow
 from highwater.pipelines.kafka.releases import release_of
@@ -46,7 +46,7 @@ class ClusterFacts:
         return max(releases, key=lambda release: release.newest).text if len(releases) == len(texts) > 0 else None
 
 
-def facts_from(premises: Premises) -> ClusterFacts:
+def collect_facts(premises: Premises) -> ClusterFacts:
     """Return the facts of all clusters of an audit."""
     starts = [
         (life.cluster_id, EventRow(life.time_us, life.broker_id, life.ref, life.event, detail=life.detail))
@@ -55,12 +55,15 @@ def facts_from(premises: Premises) -> ClusterFacts:
     ]
     modes = [(life.cluster_id, life.mode) for life in premises.lives if life.mode is not None]
     nodes = (row for row in premises.records if row["node_id"] is not None)
-    return facts_of(
-        premises.contexts, [*premises.events, *starts], modes, registration_rows(nodes, active_controllers(premises))
+    return build_facts(
+        premises.contexts,
+        [*premises.events, *starts],
+        modes,
+        collect_registration_rows(nodes, find_active_controllers(premises)),
     )
 
 
-def active_controllers(premises: Premises) -> dict[tuple[str, int], int]:
+def find_active_controllers(premises: Premises) -> dict[tuple[str, int], int]:
     """Return the id of the active controller by (cluster, controller epoch), from the metadata log."""
     return {
         (row["cluster_id"], row["controller_epoch"]): row["leader"]
@@ -69,7 +72,7 @@ def active_controllers(premises: Premises) -> dict[tuple[str, int], int]:
     }
 
 
-def facts_of(
+def build_facts(
     contexts: Contexts,
     events: Iterable[tuple[str, EventRow]],
     modes: Iterable[tuple[str, str]],
@@ -103,13 +106,13 @@ def facts_of(
     for cluster_id in by_cluster.keys() | registrations.keys():
         if cluster_id == UNKNOWN_CLUSTER:
             continue
-        failures = [] if kraft.get(cluster_id) else failures_handled(by_cluster.get(cluster_id, ()))
-        handled[cluster_id] = [*failures, *fences_handled(registrations.get(cluster_id, ()))]
+        failures = [] if kraft.get(cluster_id) else find_handled_failures(by_cluster.get(cluster_id, ()))
+        handled[cluster_id] = [*failures, *find_handled_fences(registrations.get(cluster_id, ()))]
     topics = {key: once(rows) for key, rows in of_topics.items()}
     return ClusterFacts(contexts, by_cluster, topics, kraft, handled, dict(registrations))
 
 
-def registration_rows(
+def collect_registration_rows(
     rows: Iterable[Mapping[str, Any]], active: Mapping[tuple[str, int], int]
 ) -> dict[str, list[RegistrationRow]]:
     """Return steps of brokers' registrations, by cluster, from rows of `silver.metadata_records` about nodes.

@@ -92,7 +92,7 @@ class Failure(NamedTuple):
     decision: bool
 
 
-def failures_of(events: Iterable[EventRow], broker_id: int) -> list[Failure]:
+def find_failures(events: Iterable[EventRow], broker_id: int) -> list[Failure]:
     """Return the failures of a broker in time order."""
     failures = [
         Failure(make_moment(row), _FAILURES[row.event], (row.detail or "").startswith(_DECISIONS))
@@ -102,14 +102,16 @@ def failures_of(events: Iterable[EventRow], broker_id: int) -> list[Failure]:
     return sorted(failures, key=lambda failure: failure.moment)
 
 
-def changed_at(new: LeaderEpoch | None) -> int:
+def get_change_us(new: LeaderEpoch | None) -> int:
     """Return when a leadership was decided or first shown, us. `NEVER_US` for None."""
     if new is None:
         return NEVER_US
     return new.elected.time_us if new.elected is not None else new.begun_us()
 
 
-def detection(events: Sequence[EventRow], old: LeaderEpoch, begun_us: int, new: LeaderEpoch | None) -> Failure | None:
+def find_detection(
+    events: Sequence[EventRow], old: LeaderEpoch, begun_us: int, new: LeaderEpoch | None
+) -> Failure | None:
     """Return the first line of the failure that ended a leadership. None if no line shows one.
 
     The last failure before `new` counts. One failure may have several lines: the change of the live brokers and the
@@ -124,11 +126,11 @@ def detection(events: Sequence[EventRow], old: LeaderEpoch, begun_us: int, new: 
         new: the next leadership, possibly without a leader. None if there is none.
     """
     assert old.leader is not None
-    until = changed_at(new)
+    until = get_change_us(new)
     elected = None if new is None else new.elected
     slack = CLOCKS_AGREE_US if elected is None or new is None else 0 if new.offset is None else _BATCH_US
     within = [
-        failure for failure in failures_of(events, old.leader) if begun_us <= failure.moment.time_us <= until + slack
+        failure for failure in find_failures(events, old.leader) if begun_us <= failure.moment.time_us <= until + slack
     ]
     # Only partitions in the directory are moved, and these at once: what comes later has another cause.
     within = [
@@ -148,17 +150,17 @@ def detection(events: Sequence[EventRow], old: LeaderEpoch, begun_us: int, new: 
         recorded = new is not None and new.offset is not None
         # A new controller lives: it finds others dead, never itself.
         itself = elected is not None and elected.broker_id == old.leader
-        return None if recorded or itself else _new_controller(events, begun_us, elected)
+        return None if recorded or itself else _find_new_controller(events, begun_us, elected)
     first = within[-1]
     for failure in reversed(within[:-1]):
         apart = first.moment.time_us - failure.moment.time_us > _ONE_FAILURE_US
-        if failure.reason != first.reason or apart or _came_back(events, old.leader, failure.moment, first.moment):
+        if failure.reason != first.reason or apart or _has_come_back(events, old.leader, failure.moment, first.moment):
             break
         first = failure
     return first
 
 
-def _came_back(events: Iterable[EventRow], broker_id: int, after: Moment, before: Moment) -> bool:
+def _has_come_back(events: Iterable[EventRow], broker_id: int, after: Moment, before: Moment) -> bool:
     return any(
         (row.event in ("broker_registered", "broker_unfenced") and broker_id in list_subjects(row))
         or (row.event == "brokers_changed" and broker_id in list_added_brokers(row))
@@ -167,7 +169,7 @@ def _came_back(events: Iterable[EventRow], broker_id: int, after: Moment, before
     )
 
 
-def _new_controller(events: Iterable[EventRow], begun_us: int, elected: Moment | None) -> Failure | None:
+def _find_new_controller(events: Iterable[EventRow], begun_us: int, elected: Moment | None) -> Failure | None:
     """Return a failure that a new controller found at its start and did not log (`onControllerFailover`), or None."""
     if elected is None:
         return None
@@ -180,7 +182,7 @@ def _new_controller(events: Iterable[EventRow], begun_us: int, elected: Moment |
     return Failure(max(within), NEW_CONTROLLER, True) if within else None
 
 
-def reason_of(
+def derive_reason(
     old: LeaderEpoch, between: Sequence[LeaderEpoch], new: LeaderEpoch | None, failure: Failure | None
 ) -> str:
     """Return why a leadership ended: for example failure, move or reassignment.
@@ -199,7 +201,7 @@ def reason_of(
     return UNKNOWN if failure is None else failure.reason
 
 
-def strategy_of(new: LeaderEpoch | None, reason: str, unclean: bool) -> str | None:
+def derive_strategy(new: LeaderEpoch | None, reason: str, unclean: bool) -> str | None:
     """Return how the new leader was chosen. None if no line shows it."""
     if new is None:
         return None
@@ -227,14 +229,14 @@ def is_unclean(before: Sequence[LeaderEpoch], new: LeaderEpoch, events: Iterable
     may_be_in_sync = last is None or new.leader in {*(last.last_isr or ()), *last.asked}
     if not may_be_in_sync and new.from_state != ONLINE:
         return True
-    at = changed_at(new)
+    at = get_change_us(new)
     return any(
         row.event == "unclean_election" and row.leader == new.leader and abs(row.time_us - at) < CLOCKS_AGREE_US
         for row in events
     )
 
 
-def offline_moments(
+def find_offline_moments(
     states: Iterable[StateRow], between: Sequence[LeaderEpoch], after_us: int, until_us: int
 ) -> list[Moment]:
     """Return controller lines which show that the partition has no leader, or that no candidate was found.
@@ -252,7 +254,7 @@ def offline_moments(
     return sorted(moment for moment in moments if moment is not None)
 
 
-def refused_moments(states: Iterable[StateRow], after_us: int) -> list[Moment]:
+def find_refused_moments(states: Iterable[StateRow], after_us: int) -> list[Moment]:
     """Return moments at which the controller tried to move a leadership and found no candidate."""
     return sorted(
         make_moment(row)
@@ -261,14 +263,14 @@ def refused_moments(states: Iterable[StateRow], after_us: int) -> list[Moment]:
     )
 
 
-def topic_deleted_us(states: Iterable[StateRow], events: Iterable[EventRow], after_us: int) -> int:
+def find_topic_deletion_us(states: Iterable[StateRow], events: Iterable[EventRow], after_us: int) -> int:
     """Return when the topic was deleted after `after_us`, us. `NEVER_US` if it was not."""
     times = [row.time_us for row in events if row.event == "topic_deleted"]
     times += [row.time_us for row in states if row.to_state == NON_EXISTENT and row.succeeded]
     return min((time_us for time_us in times if time_us > after_us), default=NEVER_US)
 
 
-def stepped_down(old: LeaderEpoch, later: Iterable[LeaderEpoch], events: Iterable[EventRow]) -> Moment | None:
+def find_resignation(old: LeaderEpoch, later: Iterable[LeaderEpoch], events: Iterable[EventRow]) -> Moment | None:
     """Return the old leader's first own line of a later epoch. None if the broker restarted before that line."""
     assert old.leader is not None
     moments = [leadership.heard[old.leader] for leadership in later if old.leader in leadership.heard]
@@ -279,7 +281,7 @@ def stepped_down(old: LeaderEpoch, later: Iterable[LeaderEpoch], events: Iterabl
     return None if any(begun_us < row.time_us <= first.time_us for row in starts) else first
 
 
-def returns(events: Iterable[EventRow], after_us: int, until_us: int) -> bool:
+def has_returned(events: Iterable[EventRow], after_us: int, until_us: int) -> bool:
     """Return True if a broker came back between both times, so that an offline partition can get a leader."""
     back = ("broker_registered", "broker_unfenced", "config_changed")
     return any(row.event in back and after_us < row.time_us <= until_us for row in events)
@@ -334,18 +336,18 @@ class FailoverRow(NamedTuple):
         spans = {}
         for name, one_clock in _SPANS.items():
             begin, end = name.split("_to_")
-            spans[name] = _span_us(getattr(self, begin), getattr(self, end), one_clock)
+            spans[name] = _measure_us(getattr(self, begin), getattr(self, end), one_clock)
         return spans
 
 
-def _span_us(begin: Moment | None, end: Moment | None, one_clock: bool) -> int | None:
+def _measure_us(begin: Moment | None, end: Moment | None, one_clock: bool) -> int | None:
     if begin is None or end is None or (one_clock and begin.broker_id != end.broker_id):
         return None
     span_us = end.time_us - begin.time_us
     return None if one_clock and span_us < 0 else span_us
 
 
-def failovers(
+def collect_failovers(
     history: PartitionHistory,
     states: Sequence[StateRow] = (),
     events: Sequence[EventRow] = (),
@@ -370,16 +372,16 @@ def failovers(
         between = later[: later.index(new)] if new is not None else later
         change = _Change(old, between, new, len(later) - len(between) > 1)
         begun_us = find_leader_start(chain, at)
-        failure = detection(events, old, begun_us, between[0] if between else new)
-        deleted_us = topic_deleted_us(states, events, begun_us)
-        if new is None and _ended_with_topic(failure, deleted_us):
+        failure = find_detection(events, old, begun_us, between[0] if between else new)
+        deleted_us = find_topic_deletion_us(states, events, begun_us)
+        if new is None and _has_ended_with_topic(failure, deleted_us):
             continue
         if change.happened(states, failure):
-            result.append(_row(change, failure, states, events, serving or {}))
+            result.append(_make_row(change, failure, states, events, serving or {}))
     return result
 
 
-def _ended_with_topic(failure: Failure | None, deleted_us: int) -> bool:
+def _has_ended_with_topic(failure: Failure | None, deleted_us: int) -> bool:
     """Return True if a leadership without a successor ended because its topic was deleted.
 
     A ZooKeeper controller moves partitions of a deleted topic to OfflinePartition and removes their replicas from the
@@ -407,10 +409,12 @@ class _Change(NamedTuple):
             return failure is not None or bool(self.between)
         if self.new.leader != self.old.leader or self.between:
             return True
-        return bool(offline_moments(states, (), self.old.begun_us(), changed_at(self.new)))
+        return bool(find_offline_moments(states, (), self.old.begun_us(), get_change_us(self.new)))
 
 
-def _outcome(change: _Change, offline: Sequence[Moment], refused: Sequence[Moment], ended: bool, served: bool) -> str:
+def _derive_outcome(
+    change: _Change, offline: Sequence[Moment], refused: Sequence[Moment], ended: bool, served: bool
+) -> str:
     new = change.new
     if new is None:
         return OFFLINE_REPORTED if offline else UNFINISHED if refused else NOT_OBSERVED
@@ -421,7 +425,7 @@ def _outcome(change: _Change, offline: Sequence[Moment], refused: Sequence[Momen
     return SUPERSEDED if change.superseded else UNFINISHED
 
 
-def _row(
+def _make_row(
     change: _Change,
     failure: Failure | None,
     states: Sequence[StateRow],
@@ -430,19 +434,19 @@ def _row(
 ) -> FailoverRow:
     old, between, new, _ = change
     assert old.leader is not None
-    reason = reason_of(old, between, new, failure)
+    reason = derive_reason(old, between, new, failure)
     detected = None if failure is None or reason in (PREFERRED, REASSIGNMENT) else failure.moment
     after_us = old.begun_us() if detected is None else detected.time_us - 1
-    offline = offline_moments(states, between, after_us, changed_at(new))
-    refused = refused_moments(states, after_us) if new is None else []
-    ended = bool(offline) and (new is None or returns(events, offline[0].time_us, changed_at(new)))
+    offline = find_offline_moments(states, between, after_us, get_change_us(new))
+    refused = find_refused_moments(states, after_us) if new is None else []
+    ended = bool(offline) and (new is None or has_returned(events, offline[0].time_us, get_change_us(new)))
     elected = sent = received = taken_up = served = None
     if new is not None and new.leader is not None:
         elected, sent, received, taken_up = new.elected, new.sent, new.received, new.taken_up
         served_us = serving.get((new.leader, new.leader_epoch))
         if served_us is not None:
             served = Moment(served_us, new.leader, NOWHERE)
-    down = None if new is None or new.leader == old.leader else stepped_down(old, (*between, new), events)
+    down = None if new is None or new.leader == old.leader else find_resignation(old, (*between, new), events)
     unclean = new is not None and is_unclean((old, *between), new, events)
     return FailoverRow(
         reason=reason,
@@ -450,7 +454,7 @@ def _row(
         new_leader_epoch=None if new is None else new.leader_epoch,
         old_leader=old.leader,
         new_leader=None if new is None else new.leader,
-        strategy=strategy_of(new, reason, unclean),
+        strategy=derive_strategy(new, reason, unclean),
         detected=detected,
         elected=elected,
         sent=sent,
@@ -460,6 +464,6 @@ def _row(
         stepped_down=down,
         ended_offline=ended,
         isr_before=old.last_isr,
-        outcome=_outcome(change, offline, refused, ended, served is not None),
+        outcome=_derive_outcome(change, offline, refused, ended, served is not None),
         approximate=detected is not None and new is not None and detected.broker_id != new.leader,
     )

@@ -41,15 +41,15 @@ class IsrAbsence(NamedTuple):
     ended: str | None = None  #: `JOINED`, `ELECTED`, `REMOVED`, `DELETED`, `UNSEEN`; None as `back_time_us`
 
 
-def isr_absences(timeline: Sequence[PartitionSpan]) -> list[IsrAbsence]:
+def find_isr_absences(timeline: Sequence[PartitionSpan]) -> list[IsrAbsence]:
     """Return the absences of replicas from the ISR of one partition, in time order."""
     lives = groupby(timeline, key=lambda span: span.incarnation)
     loggers = {span.begin_clock for span in timeline}
-    absences = [absence for _, spans in lives for absence in _of_incarnation(_own_epochs(spans), loggers)]
+    absences = [absence for _, spans in lives for absence in _find_in_incarnation(_select_own_epochs(spans), loggers)]
     return sorted(absences, key=lambda each: (each.left_time_us, each.replica_id))
 
 
-def _own_epochs(spans: Iterable[PartitionSpan]) -> list[PartitionSpan]:
+def _select_own_epochs(spans: Iterable[PartitionSpan]) -> list[PartitionSpan]:
     """Remove partition epochs that a state only inherited from the state before: a new leader epoch has a new one."""
     own: list[PartitionSpan] = []
     shown: PartitionSpan | None = None
@@ -60,7 +60,7 @@ def _own_epochs(spans: Iterable[PartitionSpan]) -> list[PartitionSpan]:
     return own
 
 
-def _of_incarnation(spans: Sequence[PartitionSpan], loggers: Collection[int]) -> list[IsrAbsence]:
+def _find_in_incarnation(spans: Sequence[PartitionSpan], loggers: Collection[int]) -> list[IsrAbsence]:
     """Return the absences of replicas from the ISR within one incarnation of a topic.
 
     Args:
@@ -92,7 +92,7 @@ def _of_incarnation(spans: Sequence[PartitionSpan], loggers: Collection[int]) ->
 
     for before, now in pairwise([None, *spans]):
         assert now is not None
-        outside_us = now.begin_by_us if before is None else _held_until_us(before, now, loggers)
+        outside_us = now.begin_by_us if before is None else _find_held_until_us(before, now, loggers)
         for replica_id in away.keys() - unsure:
             away[replica_id] = away[replica_id]._replace(outside_time_us=max(away[replica_id].left_time_us, outside_us))
         if before is not None and not _is_next(before, now, loggers):
@@ -149,7 +149,7 @@ def _is_next(before: PartitionSpan, now: PartitionSpan, loggers: Collection[int]
     return before.leader is None or before.leader in loggers
 
 
-def _held_until_us(before: PartitionSpan, now: PartitionSpan, loggers: Collection[int]) -> int:
+def _find_held_until_us(before: PartitionSpan, now: PartitionSpan, loggers: Collection[int]) -> int:
     """Return the last time at which the state `before` certainly held, us.
 
     A leader logs a change when the answer arrives, and an election when its leadership begins.

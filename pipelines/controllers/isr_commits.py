@@ -20,7 +20,7 @@ _PROPOSALS: Final = (ASKED, SHRINK_ASKED)
 CommitsUnseen = Callable[[int, int], bool]
 
 
-def unseen_commits(
+def find_unseen_commits(
     history: PartitionHistory, changes: Iterable[LeadershipRow], commits_unseen: CommitsUnseen
 ) -> list[LeadershipRow]:
     """Return ISR proposals that were committed without a line, with partition epochs if states show them.
@@ -33,7 +33,7 @@ def unseen_commits(
     others_us = sorted({state.time_us for state in states} | {epoch.begun_us() for epoch in history.epochs})
     proposals = [
         row
-        for row, after in _with_next(changes)
+        for row, after in _pair_with_next(changes)
         if row.role in _PROPOSALS
         and commits_unseen(row.broker_id, row.time_us)
         and not _is_denied(row, after, others_us)
@@ -53,7 +53,7 @@ def unseen_commits(
     return commits
 
 
-def committed_proposals(changes: Sequence[LeadershipRow], commits: Sequence[LeadershipRow]) -> list[LeadershipRow]:
+def find_committed_proposals(changes: Sequence[LeadershipRow], commits: Sequence[LeadershipRow]) -> list[LeadershipRow]:
     """Return the ISR proposals that were committed. The state before a proposal held until the commit.
 
     Args:
@@ -62,13 +62,13 @@ def committed_proposals(changes: Sequence[LeadershipRow], commits: Sequence[Lead
     """
     seen = [
         row
-        for row, after in _with_next(changes)
+        for row, after in _pair_with_next(changes)
         if row.role in _PROPOSALS and after is not None and (after.role, after.isr) == (COMMITTED, row.isr)
     ]
     return [*seen, *commits]
 
 
-def _with_next(changes: Iterable[LeadershipRow]) -> Iterator[tuple[LeadershipRow, LeadershipRow | None]]:
+def _pair_with_next(changes: Iterable[LeadershipRow]) -> Iterator[tuple[LeadershipRow, LeadershipRow | None]]:
     """Yield each row with the next row of its broker, or None."""
     by_broker: dict[int, list[LeadershipRow]] = defaultdict(list)
     for row in sorted(changes, key=lambda row: (row.time_us, row.ref)):

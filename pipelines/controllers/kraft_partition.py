@@ -18,8 +18,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from highwater.pipelines.controllers.rules import controller_rules
-from highwater.pipelines.controllers.transitions import ReplayedStates, Transition, illegal, transition
+from highwater.pipelines.controllers.rules import make_controller_rules
+from highwater.pipelines.controllers.transitions import ReplayedStates, Transition, make_illegal_case, make_transition
 from highwater.pipelines.kafka.controller_rows import NO_LEADER, NON_EXISTENT, OFFLINE, ONLINE, LeadershipRow, RecordRow
 from highwater.pipelines.kafka.topic_lives import topic_lives
 from highwater.pipelines.rules.rule import Case
@@ -43,30 +43,30 @@ class _Seen(NamedTuple):
         return self.row.leader
 
 
-def _case(message: str, *rows: RecordRow | LeadershipRow) -> Case:
+def _make_case(message: str, *rows: RecordRow | LeadershipRow) -> Case:
     last = max(rows, key=lambda row: row.time_us)
-    return illegal(f"{last.topic}-{last.partition}: {message}", *rows, about=last)
+    return make_illegal_case(f"{last.topic}-{last.partition}: {message}", *rows, about=last)
 
 
-def illegal_state(row: RecordRow | LeadershipRow, version: str | None) -> Case | None:
+def find_illegal_state(row: RecordRow | LeadershipRow, version: str | None) -> Case | None:
     """Return a case if a state is illegal: leader not in the ISR, ISR not in the replicas, or empty ISR. Else None."""
     if row.isr is None:
         return None
     if row.leader is not None and row.leader >= 0 and row.leader not in row.isr:
-        return _case(f"leader {row.leader} is not in the ISR {sorted(row.isr)}", row)
+        return _make_case(f"leader {row.leader} is not in the ISR {sorted(row.isr)}", row)
     strangers = sorted(set(row.isr) - set(row.replicas)) if row.replicas else []
     if strangers:
-        return _case(f"the ISR has {strangers}, which are no replicas", row)
-    if not row.isr and not controller_rules(version).isr_may_be_empty:
-        return _case("the ISR is empty", row)
+        return _make_case(f"the ISR has {strangers}, which are no replicas", row)
+    if not row.isr and not make_controller_rules(version).isr_may_be_empty:
+        return _make_case("the ISR is empty", row)
     return None
 
 
-def illegal_states(rows: Iterable[RecordRow | LeadershipRow], version: str | None) -> tuple[Case, ...]:
+def find_illegal_states(rows: Iterable[RecordRow | LeadershipRow], version: str | None) -> tuple[Case, ...]:
     """Return one case per distinct illegal state in KRaft records and lines."""
     first: dict[tuple[object, ...], Case] = {}
     for row in rows:
-        case = illegal_state(row, version)
+        case = find_illegal_state(row, version)
         if case is not None:
             first.setdefault((row.topic_id, row.partition_epoch, case.message), case)
     return tuple(first.values())
@@ -79,7 +79,7 @@ def _seen(row: RecordRow | LeadershipRow) -> _Seen | None:
     return _Seen(row, row.topic_id, row.leader_epoch, row.partition_epoch, isr)
 
 
-def contradiction(state: _Seen, other: _Seen) -> Case | None:
+def find_contradiction(state: _Seen, other: _Seen) -> Case | None:
     """Return a case if two states of one topic id contradict each other. None otherwise.
 
     Args:
@@ -91,22 +91,24 @@ def contradiction(state: _Seen, other: _Seen) -> Case | None:
         and None not in (state.leader, other.leader)
         and state.leader != other.leader
     ):
-        return _case(f"leader epoch {state.leader_epoch} has two leaders, {state.leader} and {other.leader}", *rows)
+        return _make_case(
+            f"leader epoch {state.leader_epoch} has two leaders, {state.leader} and {other.leader}", *rows
+        )
     if state.partition_epoch == other.partition_epoch:
         if state.leader_epoch != other.leader_epoch or (None not in (state.isr, other.isr) and state.isr != other.isr):
-            return _case(f"partition epoch {state.partition_epoch} has two states", *rows)
+            return _make_case(f"partition epoch {state.partition_epoch} has two states", *rows)
         return None
     steps = other.partition_epoch - state.partition_epoch
     if other.leader_epoch < state.leader_epoch:
         text = f"leader epoch went back from {state.leader_epoch} to {other.leader_epoch}"
-        return _case(f"{text} while the partition epoch grew to {other.partition_epoch}", *rows)
+        return _make_case(f"{text} while the partition epoch grew to {other.partition_epoch}", *rows)
     if other.leader_epoch - state.leader_epoch > steps:
         text = f"leader epoch grew from {state.leader_epoch} to {other.leader_epoch}"
-        return _case(f"{text}, the partition epoch by {steps} only", *rows)
+        return _make_case(f"{text}, the partition epoch by {steps} only", *rows)
     return None
 
 
-def applied_states(rows: Iterable[LeadershipRow], records: Iterable[RecordRow] = ()) -> tuple[Case, ...]:
+def check_applied_states(rows: Iterable[LeadershipRow], records: Iterable[RecordRow] = ()) -> tuple[Case, ...]:
     """Return contradictions between states that brokers applied and committed states of one partition."""
     committed = [_seen(row) for row in rows if row.role in APPLIED]
     committed += [_seen(record) for record in records if record.committed]
@@ -116,11 +118,11 @@ def applied_states(rows: Iterable[LeadershipRow], records: Iterable[RecordRow] =
             by_id[state.topic_id].append(state)
     cases: list[Case] = []
     for states in by_id.values():
-        cases.extend(_contradictions(states))
+        cases.extend(_find_contradictions(states))
     return tuple(cases)
 
 
-def _contradictions(states: list[_Seen]) -> Iterable[Case]:
+def _find_contradictions(states: list[_Seen]) -> Iterable[Case]:
     """Yield contradictions between states, at least one of each kind.
 
     Only neighbours by partition epoch, and the first state of each epoch, are compared.
@@ -136,7 +138,7 @@ def _contradictions(states: list[_Seen]) -> Iterable[Case]:
         if state.isr is not None:
             others.append(isrs.setdefault(state.partition_epoch, state))
         for other in others:
-            case = contradiction(other, state) if other is not state else None
+            case = find_contradiction(other, state) if other is not state else None
             if case is not None and case.message not in messages:
                 messages.add(case.message)
                 yield case
@@ -146,15 +148,15 @@ def _name(leader: int) -> str:
     return OFFLINE if leader == NO_LEADER else ONLINE
 
 
-def _step(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
+def _judge_step(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
     """Return (error in a record or None, kind of change since the previous record of the same metadata log copy)."""
     earlier, other = _seen(before), _seen(row)
     assert earlier is not None
     assert other is not None
     if other.partition_epoch < earlier.partition_epoch:
         text = f"partition epoch went back from {earlier.partition_epoch} to {other.partition_epoch}"
-        return _case(f"{text} at offset {row.offset}", before, row), "contradicts"
-    case = contradiction(earlier, other)
+        return _make_case(f"{text} at offset {row.offset}", before, row), "contradicts"
+    case = find_contradiction(earlier, other)
     if case is not None:
         return case, "contradicts"
     steps = row.partition_epoch - before.partition_epoch
@@ -162,10 +164,10 @@ def _step(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
         return None, "repeated"
     if steps > 1:
         return None, "after_gap"
-    return _election(before, row)
+    return _judge_election(before, row)
 
 
-def _election(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
+def _judge_election(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
     """Return (error in an election or None, kind of the election).
 
     A legal leader is in the ISR or the ELR, or the election is marked unclean (KIP-704).
@@ -185,34 +187,36 @@ def _election(before: RecordRow, row: RecordRow) -> tuple[Case | None, str]:
         return None, "allowed"
     if row.recovering is False and before.elr is not None:
         text = f"{row.leader}, neither in the ISR {sorted(before.isr)} nor in the ELR, became leader"
-        return _case(f"{text} by an election that is not marked unclean", before, row), "contradicts"
+        return _make_case(f"{text} by an election that is not marked unclean", before, row), "contradicts"
     return None, "unclean"
 
 
 def replay_records(rows: Iterable[RecordRow], version: str | None = None) -> ReplayedStates:
     """Return the state transitions of one partition in one node's copy of `__cluster_metadata`, and illegal ones."""
     ordered = sorted(rows, key=lambda row: (row.offset, row.ref))
-    cases: list[Case] = list(illegal_states(ordered, version))
+    cases: list[Case] = list(find_illegal_states(ordered, version))
     transitions: list[Transition] = []
     last: dict[str, RecordRow] = {}
     for row in ordered:
         before = last.get(row.topic_id)
-        case, why = (None, "first_of_controller") if before is None else _step(before, row)
+        case, why = (None, "first_of_controller") if before is None else _judge_step(before, row)
         if case is not None:
             cases.append(case)
         if why != "repeated":
             leader_before = None if before is None else before.leader
-            transitions.append(_transition(row, row.leader, leader_before, case is None, why))
+            transitions.append(_make_transition(row, row.leader, leader_before, case is None, why))
         last[row.topic_id] = row
     return ReplayedStates(tuple(transitions), tuple(cases))
 
 
-def _transition(row: RecordRow | LeadershipRow, leader: int, before: int | None, legal: bool, why: str) -> Transition:
+def _make_transition(
+    row: RecordRow | LeadershipRow, leader: int, before: int | None, legal: bool, why: str
+) -> Transition:
     """Return the change of the leader as a transition. `before` None means that the partition did not exist.
 
     A record names the active controller that made the change.
     """
-    change = transition(row, MACHINE, NON_EXISTENT if before is None else _name(before), _name(leader), legal, why)
+    change = make_transition(row, MACHINE, NON_EXISTENT if before is None else _name(before), _name(leader), legal, why)
     writer = row.controller_id
     return change if writer is None else change._replace(controller=writer)
 
@@ -239,6 +243,6 @@ def replay_applied(rows: Sequence[LeadershipRow]) -> ReplayedStates:
         created = earlier is None and epoch == 0
         leader_before = None if created else earlier.leader if earlier and earlier.leader is not None else row.leader
         why = "first_of_controller" if earlier is None else "after_gap" if jumped else "allowed"
-        transitions.append(_transition(row, row.leader, leader_before, True, why))
+        transitions.append(_make_transition(row, row.leader, leader_before, True, why))
         before[topic_id] = row
-    return ReplayedStates(tuple(transitions), applied_states(rows))
+    return ReplayedStates(tuple(transitions), check_applied_states(rows))

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
-from highwater.pipelines.controllers.isr_commits import committed_proposals
+from highwater.pipelines.controllers.isr_commits import find_committed_proposals
 from highwater.pipelines.kafka.controller_rows import (
     LEADER_DURING_DELETE,
     NO_LEADER,
@@ -108,7 +108,7 @@ class _Shown:
     is_unled: bool = False  #: a follower's line of an epoch, without its leader
 
 
-def partition_timeline(
+def build_partition_timeline(
     history: PartitionHistory,
     rows: Sequence[LeadershipRow] = (),
     states: Sequence[StateRow] = (),
@@ -126,12 +126,12 @@ def partition_timeline(
         commits: result of `unseen_commits`.
         deleted: lines that show the deletion of the topic.
     """
-    proposals = committed_proposals(changes, commits)
+    proposals = find_committed_proposals(changes, commits)
     led = {(epoch.incarnation, epoch.leader_epoch) for epoch in history.epochs if epoch.leader is not None}
     by_life: dict[int, list[_Shown]] = defaultdict(list)
     lines: list[tuple[LeadershipRow | StateRow | EventRow, _Shown | None]] = [
-        *((row, _line_of_role(row)) for row in rows),
-        *((row, _line_of_machine(row)) for row in states),
+        *((row, _read_role_line(row)) for row in rows),
+        *((row, _read_machine_line(row)) for row in states),
         *((row, _own(row, row.previous_isr, is_belief=True)) for row in proposals if row.previous_isr is not None),
         *((row, _own(row, row.isr)) for row in commits if row.partition_epoch is None),
         *((row, _Shown(row.time_us, row.broker_id, row.ref, dict(_GONE))) for row in deleted),
@@ -144,14 +144,14 @@ def partition_timeline(
                 by_life[life].append(line)
     walk = _Walk(proposals)
     for life in sorted({*history.states, *by_life}):
-        shown = _in_order(history.states.get(life, ()), by_life[life])
+        shown = _merge_lines(history.states.get(life, ()), by_life[life])
         walk.begin_life(life, shown)
         for each in shown:
             walk.take(each)
     return walk.spans()
 
 
-def _line_of_role(row: LeadershipRow) -> _Shown | None:
+def _read_role_line(row: LeadershipRow) -> _Shown | None:
     """Return the leader or the deleted log that a broker's line shows. None if it shows neither."""
     place = row.time_us, row.broker_id, row.ref
     if row.role == "stopped":
@@ -173,7 +173,7 @@ def _line_of_role(row: LeadershipRow) -> _Shown | None:
     )
 
 
-def _line_of_machine(row: StateRow) -> _Shown | None:
+def _read_machine_line(row: StateRow) -> _Shown | None:
     """Return the state that a ZooKeeper controller logged for a partition. None if it shows no change of the leader."""
     place = row.time_us, row.broker_id, row.ref
     is_refused = row.from_state == OFFLINE and row.to_state == ONLINE and not row.succeeded
@@ -215,7 +215,7 @@ def _state(state: PartitionEpoch) -> _Shown:
     return _Shown(*place, known, is_start=state.by_machine, is_state=True, **more)
 
 
-def _in_order(states: Iterable[PartitionEpoch], lines: Iterable[_Shown]) -> list[_Shown]:
+def _merge_lines(states: Iterable[PartitionEpoch], lines: Iterable[_Shown]) -> list[_Shown]:
     """Return states in epoch order, merged with lines by time. A line comes after states that are logged before it.
 
     At equal times, a proposal precedes a state.
@@ -333,7 +333,7 @@ class _Walk:
             return
         after_us = self._held_until_us(before, shown)
         now = now._replace(
-            reason=_reason(before, now),
+            reason=_derive_reason(before, now),
             made_by=BY_LEADER if shown.by_leader else BY_CONTROLLER,
             begin_by_us=shown.time_us,
             begin_clock=shown.clock,
@@ -385,7 +385,7 @@ def _is_created(now: PartitionSpan) -> bool:
     return now.partition_epoch == 0 and now.leader_epoch == 0
 
 
-def _reason(before: PartitionSpan | None, now: PartitionSpan) -> str:
+def _derive_reason(before: PartitionSpan | None, now: PartitionSpan) -> str:
     """Return why a state began, by what differs from the state before."""
     if now.state == DELETED and (before is None or before.state != DELETED):
         return TOPIC_DELETED

@@ -10,19 +10,19 @@ from typing import Any, Final, NamedTuple
 
 from highwater.pipelines.base.instants import TICK_US
 from highwater.pipelines.base.values import UNKNOWN_CLUSTER
-from highwater.pipelines.controllers.availability import Unavailability, availability
-from highwater.pipelines.controllers.broker_registration import registrations, replay_registrations
+from highwater.pipelines.controllers.availability import Unavailability, find_unavailability
+from highwater.pipelines.controllers.broker_registration import collect_registrations, replay_registrations
 from highwater.pipelines.controllers.cluster_facts import ClusterFacts
-from highwater.pipelines.controllers.failover import FailoverRow, failovers
-from highwater.pipelines.controllers.isr_absences import IsrAbsence, isr_absences
-from highwater.pipelines.controllers.isr_commits import unseen_commits
+from highwater.pipelines.controllers.failover import FailoverRow, collect_failovers
+from highwater.pipelines.controllers.isr_absences import IsrAbsence, find_isr_absences
+from highwater.pipelines.controllers.isr_commits import find_unseen_commits
 from highwater.pipelines.controllers.kraft_partition import (
-    applied_states,
-    illegal_states,
+    check_applied_states,
+    find_illegal_states,
     replay_applied,
     replay_records,
 )
-from highwater.pipelines.controllers.partition_timeline import PartitionSpan, partition_timeline
+from highwater.pipelines.controllers.partition_timeline import PartitionSpan, build_partition_timeline
 from highwater.pipelines.controllers.rows import (
     ANSWERED,
     EVENT,
@@ -38,15 +38,19 @@ from highwater.pipelines.controllers.rows import (
     once,
 )
 from highwater.pipelines.controllers.transitions import Transition
-from highwater.pipelines.controllers.unhandled import controllers_sightings, records_sightings, unhandled_failures
+from highwater.pipelines.controllers.unhandled import (
+    collect_controller_sightings,
+    collect_record_sightings,
+    find_unhandled_failures,
+)
 from highwater.pipelines.controllers.zk_machines import (
     PARTITION,
     PARTITION_TABLE,
     REPLICA,
+    build_replica_table,
     replay_states,
-    replica_table,
 )
-from highwater.pipelines.controllers.zk_partition import decided_twice, two_controllers
+from highwater.pipelines.controllers.zk_partition import find_decided_twice, find_two_controllers
 from highwater.pipelines.kafka.context import find_value
 from highwater.pipelines.kafka.controller_rows import (
     FAILOVER_NOT_COMPLETED,
@@ -83,7 +87,7 @@ class JudgedPartition(NamedTuple):
     checked: dict[str, int]  #: facts judged, by rule
 
 
-def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) -> JudgedPartition:
+def judge_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) -> JudgedPartition:
     """Replay all states and lines of one partition.
 
     Args:
@@ -93,7 +97,7 @@ def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) ->
     """
     cluster_id, topic, _ = key
     states, replicas, leadership = (once(rows[kind]) for kind in (PARTITION_STATE, REPLICA_STATE, LEADERSHIP))
-    copies = _copies(once(rows[RECORD]))
+    copies = _group_copies(once(rows[RECORD]))
     records = max(copies.values(), key=lambda copy: (len(copy), -copy[0].broker_id), default=[])
     events = [
         *facts.events.get(cluster_id, ()),
@@ -102,14 +106,14 @@ def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) ->
     ]
     events.sort(key=lambda row: (row.time_us, row.broker_id, row.ref))
     answered = rows[ANSWERED]
-    transitions, cases, checked = _replayed(facts, cluster_id, states, replicas, leadership, copies, records)
+    transitions, cases, checked = _replay_states(facts, cluster_id, states, replicas, leadership, copies, records)
     handled = facts.handled.get(cluster_id, ())
     seen = [
-        *controllers_sightings(leadership),
-        *(sighting for copy in copies.values() for sighting in records_sightings(copy)),
+        *collect_controller_sightings(leadership),
+        *(sighting for copy in copies.values() for sighting in collect_record_sightings(copy)),
     ]
     # Every copy of the metadata log shows the same record, at the same instant.
-    unhandled = sorted(unhandled_failures(handled, seen), key=lambda case: (case.time_us, case.brokers))
+    unhandled = sorted(find_unhandled_failures(handled, seen), key=lambda case: (case.time_us, case.brokers))
     cases += {(case.leader_epoch, case.time_us): case for case in reversed(unhandled)}.values()
     changes = once(rows[ISR_CHANGE])
     kraft = facts.kraft.get(cluster_id, False)
@@ -117,36 +121,36 @@ def of_partition(facts: ClusterFacts, key: tuple[str, str, int], rows: Group) ->
     deleted_us = [row.time_us for row in deleted]
     history_with = partial(build_history, states, leadership, records, changes, kraft, deleted_us=deleted_us)
     history = history_with()
-    commits = unseen_commits(history, changes, partial(_commits_unseen, facts, cluster_id))
+    commits = find_unseen_commits(history, changes, partial(_commits_unseen, facts, cluster_id))
     if commits:
         history = history_with(unseen=commits)
-    handovers = failovers(history, states, events, _serving(answered))
+    handovers = collect_failovers(history, states, events, _find_serving(answered))
     chain = [_plausible(handover) for handover in handovers]
-    timeline = partition_timeline(history, leadership, states, changes, commits, deleted)
-    windows = availability(
+    timeline = build_partition_timeline(history, leadership, states, changes, commits, deleted)
+    windows = find_unavailability(
         timeline,
         lambda broker_id, time_us, count: facts.contexts.min_isr(cluster_id, topic, broker_id, time_us, count),
         kraft=kraft,
-        refused=_refused(answered),
+        refused=_count_refused(answered),
     )
-    absences = isr_absences(timeline)
+    absences = find_isr_absences(timeline)
     place = _place(key)
     tables = {
-        c.CONTROLLER_TRANSITIONS.name: transition_rows(key, transitions),
-        c.PARTITION_TIMELINE.name: [place | _span(at, span) for at, span in enumerate(timeline)],
-        c.FAILOVERS.name: [place | _failover(at, failover) for at, failover in enumerate(chain)],
-        c.AVAILABILITY.name: [place | _window(at, window) for at, window in enumerate(windows)],
-        c.ISR_ABSENCES.name: [place | _timed(at, absence) for at, absence in enumerate(absences)],
-        CASES: case_rows(cases, key),
+        c.CONTROLLER_TRANSITIONS.name: make_transition_rows(key, transitions),
+        c.PARTITION_TIMELINE.name: [place | _make_span_row(at, span) for at, span in enumerate(timeline)],
+        c.FAILOVERS.name: [place | _make_failover_row(at, failover) for at, failover in enumerate(chain)],
+        c.AVAILABILITY.name: [place | _make_window_row(at, window) for at, window in enumerate(windows)],
+        c.ISR_ABSENCES.name: [place | _make_timed_row(at, absence) for at, absence in enumerate(absences)],
+        CASES: make_case_rows(cases, key),
     }
     failures = sum(failover.reason in _FAILURES for failover in chain)
     return JudgedPartition(tables, {ILLEGAL_STATE_TRANSITION: checked, FAILOVER_NOT_COMPLETED: failures})
 
 
-def of_registrations(facts: ClusterFacts, cluster_id: str) -> JudgedPartition:
+def judge_registrations(facts: ClusterFacts, cluster_id: str) -> JudgedPartition:
     """Replay a cluster's broker registrations, from one copy of the metadata log, or from log lines without one."""
     records = facts.registrations.get(cluster_id, [])
-    rows = records or registrations(facts.events.get(cluster_id, []))
+    rows = records or collect_registrations(facts.events.get(cluster_id, []))
     replayed = replay_registrations(rows)
     shown = replayed.transitions
     if records:
@@ -157,19 +161,19 @@ def of_registrations(facts: ClusterFacts, cluster_id: str) -> JudgedPartition:
         of_copy = {row.ref for row in rows if row.broker_id == copy}
         shown = tuple(transition for transition in shown if transition.ref in of_copy)
     # Brokers of several clusters may go by one id there.
-    cases = [] if cluster_id == UNKNOWN_CLUSTER else case_rows(replayed.cases, (cluster_id, None, None))
-    tables = {c.CONTROLLER_TRANSITIONS.name: transition_rows((cluster_id, *OF_CLUSTER), shown), CASES: cases}
+    cases = [] if cluster_id == UNKNOWN_CLUSTER else make_case_rows(replayed.cases, (cluster_id, None, None))
+    tables = {c.CONTROLLER_TRANSITIONS.name: make_transition_rows((cluster_id, *OF_CLUSTER), shown), CASES: cases}
     return JudgedPartition(tables, {ILLEGAL_STATE_TRANSITION: len(replayed.transitions)})
 
 
-def _copies(records: Iterable[RecordRow]) -> dict[int, list[RecordRow]]:
+def _group_copies(records: Iterable[RecordRow]) -> dict[int, list[RecordRow]]:
     copies: dict[int, list[RecordRow]] = defaultdict(list)
     for record in records:
         copies[record.broker_id].append(record)
     return copies
 
 
-def _replayed(
+def _replay_states(
     facts: ClusterFacts,
     cluster_id: str,
     states: Sequence[StateRow],
@@ -182,7 +186,7 @@ def _replayed(
     version = facts.version(cluster_id)
     replays = [
         replay_states(PARTITION, PARTITION_TABLE, states),
-        replay_states(REPLICA, replica_table(version), replicas),
+        replay_states(REPLICA, build_replica_table(version), replicas),
     ]
     transitions = [transition for replay in replays for transition in replay.transitions]
     cases = [case for replay in replays for case in replay.cases]
@@ -191,14 +195,14 @@ def _replayed(
         applied = replay_applied(leadership)
         of_copies = {broker_id: replay_records(copy, version) for broker_id, copy in copies.items()}
         cases += [case for replay in of_copies.values() for case in replay.cases]
-        cases += illegal_states(leadership, version)
-        cases += applied_states(leadership, [record for copy in copies.values() for record in copy])
+        cases += find_illegal_states(leadership, version)
+        cases += check_applied_states(leadership, [record for copy in copies.values() for record in copy])
         shown = of_copies[records[0].broker_id] if records else applied
         transitions += shown.transitions
         checked += sum(len(replay.transitions) for replay in (applied, *of_copies.values()))
     else:
-        cases += decided_twice(_exact(facts, cluster_id, leadership), {state.ref for state in states})
-        cases += () if cluster_id == UNKNOWN_CLUSTER else two_controllers(states)
+        cases += find_decided_twice(_exact(facts, cluster_id, leadership), {state.ref for state in states})
+        cases += () if cluster_id == UNKNOWN_CLUSTER else find_two_controllers(states)
         checked += sum(row.role == "controller" and row.controller_epoch is not None for row in leadership)
     return transitions, cases, checked
 
@@ -214,7 +218,7 @@ def _exact(facts: ClusterFacts, cluster_id: str, rows: Iterable[LeadershipRow]) 
     return [row for row in rows if is_exact(row)] if coarse else list(rows)
 
 
-def _serving(answered: Iterable[AnsweredRequests]) -> dict[tuple[int, int], int]:
+def _find_serving(answered: Iterable[AnsweredRequests]) -> dict[tuple[int, int], int]:
     first: dict[tuple[int, int], int] = {}
     for answer in answered:
         if answer.error_code == 0 and answer.leader_epoch is not None:
@@ -223,7 +227,7 @@ def _serving(answered: Iterable[AnsweredRequests]) -> dict[tuple[int, int], int]
     return first
 
 
-def _refused(answered: Iterable[AnsweredRequests]) -> dict[int, int]:
+def _count_refused(answered: Iterable[AnsweredRequests]) -> dict[int, int]:
     counts: dict[int, int] = defaultdict(int)
     for answer in answered:
         if answer.error_code in REFUSED and answer.second is not None:
@@ -245,7 +249,7 @@ def _plausible(failover: FailoverRow) -> FailoverRow:
     return failover._replace(serving=None)
 
 
-def case_rows(cases: Iterable[Case], place: tuple[str, str | None, int | None]) -> list[dict[str, Any]]:
+def make_case_rows(cases: Iterable[Case], place: tuple[str, str | None, int | None]) -> list[dict[str, Any]]:
     """Return distinct cases as rows (`pipelines.rules.cases`).
 
     Args:
@@ -262,7 +266,7 @@ def _place(key: tuple[str, str, int]) -> dict[str, Any]:
     return dict(zip(("cluster_id", "topic", "partition"), key, strict=True))
 
 
-def transition_rows(key: tuple[str, str, int], transitions: Iterable[Transition]) -> list[dict[str, Any]]:
+def make_transition_rows(key: tuple[str, str, int], transitions: Iterable[Transition]) -> list[dict[str, Any]]:
     """Return rows of gold `controller_transitions` for one partition, numbered per state machine.
 
     Args:
@@ -279,7 +283,7 @@ def transition_rows(key: tuple[str, str, int], transitions: Iterable[Transition]
     return rows
 
 
-def _failover(sequence: int, failover: FailoverRow) -> dict[str, Any]:
+def _make_failover_row(sequence: int, failover: FailoverRow) -> dict[str, Any]:
     values = {**failover._asdict(), "sequence": sequence, "failed_broker_id": failover.old_leader}
     for name in ("detected", "elected", "sent", "received", "taken_up", "serving", "stepped_down"):
         moment = values.pop(name)
@@ -298,17 +302,17 @@ def _commits_unseen(facts: ClusterFacts, cluster_id: str, broker_id: int, time_u
     return bool(versions) and all(commits_isr_unseen(rules_for(each).version) for each in versions)
 
 
-def _span(position: int, span: PartitionSpan) -> dict[str, Any]:
+def _make_span_row(position: int, span: PartitionSpan) -> dict[str, Any]:
     values = {_COLUMNS.get(name, name): value for name, value in span._asdict().items() if name != "ref"}
     return values | {"position": position, "file_id": span.ref.file_id or None, "byte_offset": span.ref.byte_offset}
 
 
-def _timed(sequence: int, row: Unavailability | IsrAbsence) -> dict[str, Any]:
+def _make_timed_row(sequence: int, row: Unavailability | IsrAbsence) -> dict[str, Any]:
     return {"sequence": sequence} | {name.removesuffix("_us"): value for name, value in row._asdict().items()}
 
 
-def _window(sequence: int, window: Unavailability) -> dict[str, Any]:
-    values = _timed(sequence, window)
+def _make_window_row(sequence: int, window: Unavailability) -> dict[str, Any]:
+    values = _make_timed_row(sequence, window)
     ended = window.ended_time_us
     values["duration_ms"] = None if ended is None else (ended - window.started_time_us) / 1000
     return values

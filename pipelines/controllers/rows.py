@@ -112,7 +112,7 @@ TURNS: Final = ("registered", "unfenced", "shutting_down", "shut_down")
 REFUSED: Final = (NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
 
-def rows_of(columns: Columns) -> Iterable[tuple[str, Row]]:
+def decode_rows(columns: Columns) -> Iterable[tuple[str, Row]]:
     """Yield (kind, row object) from columns: ``kind``, then `ROW_TYPES`. Lists are tuples."""
     for kind, *values in zip(*columns, strict=True):
         make: Any = KINDS[kind]
@@ -137,24 +137,24 @@ def leadership(rows: pa.RecordBatch) -> Batches:
     """Convert rows of `silver.leader_and_isr` to the replay's input."""
     role, leader = rows.column("role"), rows.column("leader")
     leader = when(pc.equal(role, "leader_start"), first_of(leader, rows.column("broker_id")), leader)
-    yield _in_partition(_encoded(rows, LEADERSHIP, leader=leader))
+    yield _drop_metadata(_encode_rows(rows, LEADERSHIP, leader=leader))
 
 
 def states(rows: pa.RecordBatch, kind: str) -> Batches:
     """Convert rows of `silver.partition_states` or `silver.replica_states` to the replay's input."""
-    yield _in_partition(_encoded(rows, kind, succeeded=pc.fill_null(rows.column("succeeded"), True)))
+    yield _drop_metadata(_encode_rows(rows, kind, succeeded=pc.fill_null(rows.column("succeeded"), True)))
 
 
 def isr_changes(rows: pa.RecordBatch) -> Batches:
     """Convert rows of `silver.isr_changes` with changes in `CHANGES` to the replay's input."""
     role = look_up(CHANGES, rows.column("change"), pa.string())
-    yield _in_partition(_encoded(rows, ISR_CHANGE, leader=rows.column("broker_id"), role=role))
+    yield _drop_metadata(_encode_rows(rows, ISR_CHANGE, leader=rows.column("broker_id"), role=role))
 
 
 def events(rows: pa.RecordBatch) -> Batches:
     """Convert rows of `silver.controller_events` about partitions to the replay's input."""
     of_partitions = both(pc.is_valid(rows.column("partition")), is_in(rows.column("event"), EVENTS))
-    yield _in_partition(_encoded(rows, EVENT).filter(of_partitions))
+    yield _drop_metadata(_encode_rows(rows, EVENT).filter(of_partitions))
 
 
 def records(rows: pa.RecordBatch, active: Numbered, snapshots: Numbered) -> Batches:
@@ -165,16 +165,16 @@ def records(rows: pa.RecordBatch, active: Numbered, snapshots: Numbered) -> Batc
         snapshots: last offset in a node's newest snapshot, by (cluster, node). Records up to there are committed.
     """
     none = pa.scalar([], pa.list_(pa.int32()))
-    yield _in_partition(
-        _encoded(
+    yield _drop_metadata(
+        _encode_rows(
             rows,
             RECORD,
             line_no=rows.column("record_no"),
             adding_replicas=pc.fill_null(rows.column("adding_replicas"), none),
             removing_replicas=pc.fill_null(rows.column("removing_replicas"), none),
             recovering=pc.equal(rows.column("leader_recovery_state"), 1),
-            controller_id=_numbered(active, rows, "controller_epoch"),
-            committed=both(pc.less_equal(rows.column("offset"), _numbered(snapshots, rows, "broker_id"))),
+            controller_id=_look_up(active, rows, "controller_epoch"),
+            committed=both(pc.less_equal(rows.column("offset"), _look_up(snapshots, rows, "broker_id"))),
         )
     )
 
@@ -186,7 +186,7 @@ def clusters(rows: pa.RecordBatch) -> Batches:
     yield shaped(_SCHEMA, len(cluster_ids), names)
 
 
-def with_cluster(rows: pa.RecordBatch, rows_of: Callable[[pa.RecordBatch], Batches]) -> Batches:
+def add_cluster(rows: pa.RecordBatch, rows_of: Callable[[pa.RecordBatch], Batches]) -> Batches:
     """Yield the converted rows, and one row for the group of each cluster."""
     yield from rows_of(rows)
     yield from clusters(rows)
@@ -203,7 +203,7 @@ def produced(rows: pa.RecordBatch) -> Batches:
     yield _answered(each.filter(is_in(each.column("p.error_code"), (0, *REFUSED))), "p.", "p.error_code")
 
 
-def _encoded(rows: pa.RecordBatch, kind: str, **values: Any) -> pa.RecordBatch:
+def _encode_rows(rows: pa.RecordBatch, kind: str, **values: Any) -> pa.RecordBatch:
     """Return rows of a kind, keyed by their partition.
 
     Args:
@@ -216,11 +216,11 @@ def _encoded(rows: pa.RecordBatch, kind: str, **values: Any) -> pa.RecordBatch:
     return shaped(_SCHEMA, len(rows), given)
 
 
-def _in_partition(encoded: pa.RecordBatch) -> pa.RecordBatch:
+def _drop_metadata(encoded: pa.RecordBatch) -> pa.RecordBatch:
     return encoded.filter(pc.not_equal(encoded.column("key_topic"), METADATA_TOPIC))
 
 
-def _numbered(values: Numbered, rows: pa.RecordBatch, name: str) -> pa.Array:
+def _look_up(values: Numbered, rows: pa.RecordBatch, name: str) -> pa.Array:
     """Return the value for each row's (cluster, `name`). Null for a missing key."""
     keys = zip(rows.column("cluster_id").to_pylist(), rows.column(name).to_pylist(), strict=True)
     return pa.array(map(values.get, keys), pa.int64())
@@ -249,4 +249,4 @@ def _answered(rows: pa.RecordBatch, place: str, error_code: str) -> pa.RecordBat
     counts = answers.aggregate([("time_us", "min"), ("time_us", "count")])
     given = {name: counts.column(name) for name in by}
     given |= {"time_us": counts.column("time_us_min"), "requests": counts.column("time_us_count")}
-    return _in_partition(shaped(_SCHEMA, len(counts), {"kind": ANSWERED, **given}))
+    return _drop_metadata(shaped(_SCHEMA, len(counts), {"kind": ANSWERED, **given}))

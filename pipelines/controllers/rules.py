@@ -29,7 +29,7 @@ class ControllerRules(Versioned):
         return self.version >= (3, 7, 0)
 
 
-def controller_rules(version: str | None) -> ControllerRules:
+def make_controller_rules(version: str | None) -> ControllerRules:
     """Return the rules of the last patch release of a version. Unknown versions get the newest rules."""
     release = release_of(version)
     return ControllerRules(release.newest if release is not None else _NEWEST)

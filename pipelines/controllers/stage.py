@@ -19,7 +19,7 @@ from highwater.pipelines.cluster.premises import Premises
 from highwater.pipelines.cluster.replicas import skip_future_logs
 from highwater.pipelines.controllers import rows as r
 from highwater.pipelines.controllers import worker as w
-from highwater.pipelines.controllers.cluster_facts import active_controllers, facts_from
+from highwater.pipelines.controllers.cluster_facts import collect_facts, find_active_controllers
 from highwater.pipelines.lake.folds import Fold
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.readings import Reading, RowsOf
@@ -45,28 +45,28 @@ def replay_of_controllers(lake: Lake, premises: Premises, folder: Staging, stamp
             lake.replace_files(spec, made.files(spec.name), stamp)
 
     rows = Keyed(shape(r.SHAPE), flow.key("controllers"), (), ("kind", *r.ROW_TYPES))
-    replay = Fold(_readings(premises), rows, w.replayer(facts_from(premises)))
+    replay = Fold(_make_readings(premises), rows, w.make_replayer(collect_facts(premises)))
     return Beside(replay, [*w.GOLD, *folder.tables(w.SMALL)], commit)
 
 
-def _readings(premises: Premises) -> list[Reading]:
+def _make_readings(premises: Premises) -> list[Reading]:
     """Return the table scans for the rows of all groups."""
     here = pc.field("broker_id").is_valid()
     changes = pc.field("change").isin(list(r.CHANGES))
-    active, snapshots = active_controllers(premises), premises.snapshots
+    active, snapshots = find_active_controllers(premises), premises.snapshots
     about_partitions = pc.field("applied") & (pc.field("source") == "log") & pc.field("record").isin(_PARTITION_RECORDS)
     whole = reduce(and_, (pc.field(name).is_valid() for name in _WHOLE))
     place = ("cluster_id", "topic", "partition", "broker_id", "leader_epoch", "completed_time")
     fetched = (pc.field("source") == "request") & (pc.field("leader_epoch") >= 0)
     answered = (pc.field("response_error_code") == 0) & pc.field("completed_time").is_valid()
     readings = [
-        _reading(silver.LEADER_AND_ISR, r.LEADERSHIP, r.leadership),
-        _reading(silver.PARTITION_STATES, r.PARTITION_STATE, partial(r.states, kind=r.PARTITION_STATE)),
-        _reading(silver.REPLICA_STATES, r.REPLICA_STATE, partial(r.states, kind=r.REPLICA_STATE)),
-        _reading(silver.ISR_CHANGES, r.ISR_CHANGE, r.isr_changes, "change", where=changes),
-        _reading(silver.CONTROLLER_EVENTS, r.EVENT, r.events),
+        _make_reading(silver.LEADER_AND_ISR, r.LEADERSHIP, r.leadership),
+        _make_reading(silver.PARTITION_STATES, r.PARTITION_STATE, partial(r.states, kind=r.PARTITION_STATE)),
+        _make_reading(silver.REPLICA_STATES, r.REPLICA_STATE, partial(r.states, kind=r.REPLICA_STATE)),
+        _make_reading(silver.ISR_CHANGES, r.ISR_CHANGE, r.isr_changes, "change", where=changes),
+        _make_reading(silver.CONTROLLER_EVENTS, r.EVENT, r.events),
         Reading(silver.BROKER_LIFECYCLE, ("cluster_id", "broker_id"), r.clusters, pc.field("event").isin(r.TURNS)),
-        _reading(
+        _make_reading(
             METADATA_RECORDS,
             r.RECORD,
             partial(r.records, active=active, snapshots=snapshots),
@@ -93,8 +93,10 @@ def _readings(premises: Premises) -> list[Reading]:
     return [reading._replace(where=here if reading.where is None else here & reading.where) for reading in readings]
 
 
-def _reading(spec: TableSpec, kind: str, rows_of: RowsOf, *more: str, where: pc.Expression | None = None) -> Reading:
+def _make_reading(
+    spec: TableSpec, kind: str, rows_of: RowsOf, *more: str, where: pc.Expression | None = None
+) -> Reading:
     """Return the scan of a table for rows of a kind: the columns that the kind needs and the table has, and `more`."""
     names = {"cluster_id", "time", *map_spark_types(r.KINDS[kind]), *more}
     columns = tuple(name for name in spec.column_names if name in names)
-    return Reading(spec, columns, partial(r.with_cluster, rows_of=rows_of), where)
+    return Reading(spec, columns, partial(r.add_cluster, rows_of=rows_of), where)

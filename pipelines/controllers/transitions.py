@@ -38,7 +38,7 @@ class ReplayedStates(NamedTuple):
     cases: tuple[Case, ...]
 
 
-def broken(
+def make_broken_case(
     rule_id: str,
     message: str,
     rows: Sequence[AnyRow],
@@ -65,7 +65,7 @@ def broken(
     )
 
 
-def illegal(message: str, *rows: PartitionRow, about: PartitionRow | None = None) -> Case:
+def make_illegal_case(message: str, *rows: PartitionRow, about: PartitionRow | None = None) -> Case:
     """Return the violation shown by an illegal transition of a partition.
 
     Args:
@@ -75,10 +75,12 @@ def illegal(message: str, *rows: PartitionRow, about: PartitionRow | None = None
     last = rows[-1] if about is None else about
     brokers = [row.broker_id for row in rows]
     epoch = last.leader_epoch
-    return broken(ILLEGAL_STATE_TRANSITION, message, rows, time_us=last.time_us, brokers=brokers, leader_epoch=epoch)
+    return make_broken_case(
+        ILLEGAL_STATE_TRANSITION, message, rows, time_us=last.time_us, brokers=brokers, leader_epoch=epoch
+    )
 
 
-def transition(
+def make_transition(
     row: PartitionRow, machine: str, from_state: str, to_state: str, legal: bool | None, why: str, **more: Any
 ) -> Transition:
     """Return the transition of a partition's state machine that a row shows. `more` has columns of a replica's.

@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from highwater.pipelines.controllers.transitions import broken
+from highwater.pipelines.controllers.transitions import make_broken_case
 from highwater.pipelines.kafka.controller_rows import (
     FAILOVER_NOT_COMPLETED,
     EventRow,
@@ -50,7 +50,7 @@ _Row = LeadershipRow | RecordRow
 Sighting = tuple[int, _Row]
 
 
-def failures_handled(events: Iterable[EventRow]) -> list[Handled]:
+def find_handled_failures(events: Iterable[EventRow]) -> list[Handled]:
     """Return broker failures that ZooKeeper controllers finished handling, from `silver.controller_events`."""
     by_controller: dict[int, list[EventRow]] = defaultdict(list)
     for row in events:
@@ -69,7 +69,7 @@ def failures_handled(events: Iterable[EventRow]) -> list[Handled]:
     return handled
 
 
-def fences_handled(rows: Iterable[RegistrationRow]) -> list[Handled]:
+def find_handled_fences(rows: Iterable[RegistrationRow]) -> list[Handled]:
     """Return broker failures in KRaft registration records. The fence is the last record of handleBrokerFenced."""
     return [
         Handled(row.subject_broker_id, row.broker_id, row.offset, row.offset, row.time_us, (row,))
@@ -78,7 +78,7 @@ def fences_handled(rows: Iterable[RegistrationRow]) -> list[Handled]:
     ]
 
 
-def controllers_sightings(rows: Iterable[LeadershipRow]) -> list[Sighting]:
+def collect_controller_sightings(rows: Iterable[LeadershipRow]) -> list[Sighting]:
     """Return (time, row) of states that ZooKeeper controllers log. Lines without a controller epoch are skipped.
 
     Up to 1.0, such lines of the leader selectors are only plans.
@@ -91,12 +91,12 @@ def controllers_sightings(rows: Iterable[LeadershipRow]) -> list[Sighting]:
     ]
 
 
-def records_sightings(rows: Iterable[RecordRow]) -> list[Sighting]:
+def collect_record_sightings(rows: Iterable[RecordRow]) -> list[Sighting]:
     """Return (offset, row) of states in one node's copy of the metadata log."""
     return [(row.offset, row) for row in rows if row.leader >= 0]
 
 
-def unhandled_failures(handled: Iterable[Handled], sightings: Iterable[Sighting]) -> tuple[Case, ...]:
+def find_unhandled_failures(handled: Iterable[Handled], sightings: Iterable[Sighting]) -> tuple[Case, ...]:
     """Return a violation per leader epoch that continued after its leader's failure was handled."""
     epochs: dict[tuple[int, str, int, int | None, int | None], list[Sighting]] = defaultdict(list)
     for order, row in sightings:
@@ -107,17 +107,17 @@ def unhandled_failures(handled: Iterable[Handled], sightings: Iterable[Sighting]
     cases: list[Case] = []
     for (by, _, _, leader, _), seen in epochs.items():
         for failure in failures.get((by, leader), ()):
-            both_sides = _before_and_after(failure, seen)
+            both_sides = _find_rows_around(failure, seen)
             if both_sides is None:
                 continue
             first, last = both_sides
             if first.topic_id is not None:
-                cases.append(_case(failure, first, last))
+                cases.append(_make_case(failure, first, last))
             break
     return tuple(cases)
 
 
-def _before_and_after(failure: Handled, seen: list[Sighting]) -> tuple[_Row, _Row] | None:
+def _find_rows_around(failure: Handled, seen: list[Sighting]) -> tuple[_Row, _Row] | None:
     """Return (row before the failure, row after its handling) of one topic id. None if there are no such rows.
 
     Rows without a topic id are paired only if no topic id matches.
@@ -133,10 +133,10 @@ def _before_and_after(failure: Handled, seen: list[Sighting]) -> tuple[_Row, _Ro
     return (before[both[0]], after[both[0]]) if both else None
 
 
-def _case(failure: Handled, first: _Row, last: _Row) -> Case:
+def _make_case(failure: Handled, first: _Row, last: _Row) -> Case:
     by = last.broker_id
     handled = f"{by} had handled the failure of broker {failure.broker_id}, and still shows it as the leader of "
-    return broken(
+    return make_broken_case(
         FAILOVER_NOT_COMPLETED,
         f"{handled}{last.topic}-{last.partition} in the same epoch {last.leader_epoch}",
         (first, *failure.rows, last),

@@ -14,7 +14,7 @@ from highwater.pipelines.base.blobs import Batches, Tables
 from highwater.pipelines.base.groups import groups
 from highwater.pipelines.controllers import rows as r
 from highwater.pipelines.controllers.cluster_facts import ClusterFacts
-from highwater.pipelines.controllers.partition_work import of_partition, of_registrations
+from highwater.pipelines.controllers.partition_work import judge_partition, judge_registrations
 from highwater.pipelines.controllers.rows import KEY, OF_CLUSTER
 from highwater.pipelines.kafka.controller_rows import FAILOVER_NOT_COMPLETED, ILLEGAL_STATE_TRANSITION
 from highwater.pipelines.rules import worker as rules
@@ -27,20 +27,20 @@ GOLD: Final = (c.CONTROLLER_TRANSITIONS, c.PARTITION_TIMELINE, c.FAILOVERS, c.AV
 SMALL: Final = {table: rules.SHAPES[table] for table in (CASES, RESULTS)}
 
 
-def replayer(facts: ClusterFacts) -> Callable[[Batches], Batches]:
+def make_replayer(facts: ClusterFacts) -> Callable[[Batches], Batches]:
     """Return a ``mapInArrow`` function that replays rows (`KEY`, ``kind``, `ROW_TYPES`) sorted by key."""
 
     def replay(batches: Batches) -> Batches:
         tables = Tables({spec.name: spec.schema for spec in GOLD} | SMALL)
         checked: Counter[tuple[str, str]] = Counter()
-        for key, rows in groups(batches, len(KEY), r.rows_of):
+        for key, rows in groups(batches, len(KEY), r.decode_rows):
             cluster_id, topic, partition = key
             group: r.Group = defaultdict(list)
             for kind, row in rows:
                 group[kind].append(row)
             try:
                 is_cluster = key[1:] == OF_CLUSTER
-                judged = of_registrations(facts, cluster_id) if is_cluster else of_partition(facts, key, group)
+                judged = judge_registrations(facts, cluster_id) if is_cluster else judge_partition(facts, key, group)
             except Exception as error:
                 # No rule goes without a verdict: what could not be judged makes it inconclusive.
                 text = f"{topic}-{partition}: {type(error).__name__}: {error}"

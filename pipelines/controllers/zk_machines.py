@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from highwater.pipelines.controllers.rules import controller_rules
-from highwater.pipelines.controllers.transitions import ReplayedStates, Transition, illegal, transition
+from highwater.pipelines.controllers.rules import make_controller_rules
+from highwater.pipelines.controllers.transitions import ReplayedStates, Transition, make_illegal_case, make_transition
 from highwater.pipelines.kafka import controller_rows as k
 from highwater.pipelines.kafka.controller_rows import StateRow, sort_rows
 from highwater.pipelines.rules.rule import Case
@@ -53,12 +53,12 @@ _TO_2_2: Final[Table] = {
 _SINCE_2_3: Final[Table] = {**_TO_2_2, DELETION_INELIGIBLE: frozenset((OFFLINE, DELETION_STARTED))}
 
 
-def replica_table(version: str | None) -> Table:
+def build_replica_table(version: str | None) -> Table:
     """Return `ReplicaState.validPreviousStates` of a version: by state, the legal states before it.
 
     An unknown version gets the wider table.
     """
-    return _SINCE_2_3 if controller_rules(version).offline_replica_may_be_ineligible else _TO_2_2
+    return _SINCE_2_3 if make_controller_rules(version).offline_replica_may_be_ineligible else _TO_2_2
 
 
 def is_legal(table: Table, from_state: str, to_state: str) -> bool | None:
@@ -68,12 +68,12 @@ def is_legal(table: Table, from_state: str, to_state: str) -> bool | None:
     return from_state in table[to_state]
 
 
-def _case(machine: str, row: StateRow) -> Case:
+def _make_case(machine: str, row: StateRow) -> Case:
     what = f"{row.topic}-{row.partition}"
     if row.replica_id is not None:
         what = f"replica {row.replica_id} of {what}"
     moved = f"controller {row.broker_id} moved {what} from {row.from_state} to {row.to_state}"
-    return illegal(f"{moved}, which its {machine} state machine never allows", row)
+    return make_illegal_case(f"{moved}, which its {machine} state machine never allows", row)
 
 
 def replay_states(machine: str, table: Table, rows: Iterable[StateRow]) -> ReplayedStates:
@@ -96,7 +96,7 @@ def replay_states(machine: str, table: Table, rows: Iterable[StateRow]) -> Repla
             why = "refused" if legal is False else "failed"
         elif legal is False:
             why = "never_allowed"
-            cases.append(_case(machine, row))
+            cases.append(_make_case(machine, row))
         elif legal is None:
             why = "unknown_state"
         elif before is None:
@@ -105,5 +105,5 @@ def replay_states(machine: str, table: Table, rows: Iterable[StateRow]) -> Repla
             why = "after_gap" if jumped else "allowed"
         known[key] = row.to_state if row.succeeded else row.from_state
         more = {"replica_id": row.replica_id, "controller_epoch": row.controller_epoch, "succeeded": row.succeeded}
-        transitions.append(transition(row, machine, row.from_state, row.to_state, legal, why, **more))
+        transitions.append(make_transition(row, machine, row.from_state, row.to_state, legal, why, **more))
     return ReplayedStates(tuple(transitions), tuple(cases))

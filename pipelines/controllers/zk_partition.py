@@ -22,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterable
 from itertools import pairwise
 
-from highwater.pipelines.controllers.transitions import illegal
+from highwater.pipelines.controllers.transitions import make_illegal_case
 from highwater.pipelines.kafka.controller_rows import (
     LEADER_DURING_DELETE,
     ONE_INCARNATION_US,
@@ -34,7 +34,7 @@ from highwater.pipelines.kafka.controller_rows import (
 from highwater.pipelines.rules.rule import Case
 
 
-def same_incarnation(row: LeadershipRow, other: LeadershipRow) -> bool:
+def is_same_incarnation(row: LeadershipRow, other: LeadershipRow) -> bool:
     """Return True if two rows certainly belong to the same incarnation of the topic."""
     if row.topic_id is not None and other.topic_id is not None:
         return row.topic_id == other.topic_id
@@ -45,30 +45,30 @@ def _state(row: LeadershipRow) -> tuple[int | None, int | None, frozenset[int] |
     return row.leader, row.leader_epoch, None if row.isr is None else frozenset(row.isr)
 
 
-def contradiction(row: LeadershipRow, other: LeadershipRow) -> Case | None:
+def find_contradiction(row: LeadershipRow, other: LeadershipRow) -> Case | None:
     """Return a case if two decisions of one controller contradict each other in one incarnation. None otherwise."""
     name = f"{other.topic}-{other.partition}"
     if other.leader_epoch == row.leader_epoch and None not in (row.leader, other.leader) and row.leader != other.leader:
         text = f"{name} has two leaders in epoch {other.leader_epoch}: {row.leader} and {other.leader}"
-        return illegal(f"controller {other.broker_id}: {text}", row, other)
+        return make_illegal_case(f"controller {other.broker_id}: {text}", row, other)
     known = None not in (row.partition_epoch, *_state(row), *_state(other))
     if other.partition_epoch == row.partition_epoch and known and _state(row) != _state(other):
         text = f"zkVersion {other.partition_epoch} of {name} holds two states"
-        return illegal(f"controller {other.broker_id}: {text}", row, other)
+        return make_illegal_case(f"controller {other.broker_id}: {text}", row, other)
     return None
 
 
-def went_back(row: LeadershipRow, other: LeadershipRow) -> Case | None:
+def find_step_back(row: LeadershipRow, other: LeadershipRow) -> Case | None:
     """Return a case if a leader epoch or zkVersion is lower than in the earlier decision `row`. None otherwise."""
     epochs = (("leader epoch", row.leader_epoch, other.leader_epoch),)
     for what, before, after in (*epochs, ("zkVersion", row.partition_epoch, other.partition_epoch)):
         if before is not None and after is not None and after < before:
             text = f"{what} of {other.topic}-{other.partition} went back from {before} to {after}"
-            return illegal(f"controller {other.broker_id}: {text}", row, other)
+            return make_illegal_case(f"controller {other.broker_id}: {text}", row, other)
     return None
 
 
-def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[LineRef]) -> tuple[Case, ...]:
+def find_decided_twice(rows: Iterable[LeadershipRow], decisions: Container[LineRef]) -> tuple[Case, ...]:
     """Return contradictions between decisions of ZooKeeper controllers about one partition.
 
     Lines without a controller epoch are skipped. Leader selectors up to 1.0 log them before the write. If the version
@@ -87,18 +87,18 @@ def decided_twice(rows: Iterable[LeadershipRow], decisions: Container[LineRef]) 
     for session in sessions.values():
         session.sort(key=lambda row: row.ref)
         decided = [row for row in session if row.ref in decisions]
-        pairs = [(row, other, contradiction) for row, other in pairwise(session)]
-        pairs += [(row, other, went_back) for row, other in pairwise(decided)]
+        pairs = [(row, other, find_contradiction) for row, other in pairwise(session)]
+        pairs += [(row, other, find_step_back) for row, other in pairwise(decided)]
         for row, other, compare in pairs:
             if row.ref.file_id != other.ref.file_id:
                 continue
-            case = compare(row, other) if same_incarnation(row, other) else None
+            case = compare(row, other) if is_same_incarnation(row, other) else None
             if case is not None:
                 cases.append(case)
     return tuple(cases)
 
 
-def two_controllers(rows: Iterable[StateRow]) -> tuple[Case, ...]:
+def find_two_controllers(rows: Iterable[StateRow]) -> tuple[Case, ...]:
     """Return a case per controller epoch in which two brokers elected leaders.
 
     Only one broker can have incremented the epoch's znode (`KafkaController.elect`). Since 2.2 each write of a
@@ -115,5 +115,5 @@ def two_controllers(rows: Iterable[StateRow]) -> tuple[Case, ...]:
         if earlier.broker_id != row.broker_id and (epoch, row.broker_id) not in reported:
             reported.add((epoch, row.broker_id))
             both = f"brokers {earlier.broker_id} and {row.broker_id} both elected leaders"
-            cases.append(illegal(f"{both} as the controller of epoch {epoch}", earlier, row))
+            cases.append(make_illegal_case(f"{both} as the controller of epoch {epoch}", earlier, row))
     return tuple(cases)

@@ -65,7 +65,7 @@ BOUNDS: dict[str, Style] = {
     "pipelines/base": Style(0.5, 99, 76, 5),
     "pipelines/bronze": Style(0.5, 99, 32, 23),
     "pipelines/cluster": Style(0.5, 99, 93, 7),
-    "pipelines/controllers": Style(0.5, 99, 20, 22),
+    "pipelines/controllers": Style(0.5, 99, 84, 4),
     "pipelines/data_dir": Style(0.5, 99, 81, 4),
     "pipelines/gold": Style(2.4, 99, 99, 0),
     "pipelines/grammars": Style(0.5, 99, 66, 13),

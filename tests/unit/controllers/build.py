@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from highwater.pipelines.controllers.failover import FailoverRow, failovers
+from highwater.pipelines.controllers.failover import FailoverRow, collect_failovers
 from highwater.pipelines.kafka.controller_rows import (
     EventRow,
     LeadershipRow,
@@ -66,7 +66,7 @@ def handovers(
     changes: Sequence[LeadershipRow] = (),
 ) -> list[FailoverRow]:
     """Fail-overs of the history that rows tell."""
-    return failovers(build_history(states, rows, records, changes), states, events, serving)
+    return collect_failovers(build_history(states, rows, records, changes), states, events, serving)
 
 
 def refs(case: Case) -> list[LineRef]:

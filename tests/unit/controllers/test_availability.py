@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.controllers.availability import Unavailability, availability
-from highwater.pipelines.controllers.partition_timeline import partition_timeline
+from highwater.pipelines.controllers.availability import Unavailability, find_unavailability
+from highwater.pipelines.controllers.partition_timeline import build_partition_timeline
 from highwater.pipelines.kafka.controller_rows import COMMITTED, EventRow, LeadershipRow, RecordRow, StateRow
 from highwater.pipelines.kafka.partition_history import build_history
 from tests.unit.controllers.build import SECOND, event, line, only, record, state
@@ -30,8 +30,8 @@ def windows(
     records = [row for row in rows if isinstance(row, RecordRow)]
     roles = [row for row in lines if row not in changes]
     history = build_history(states, roles, records, changes, kraft)
-    timeline = partition_timeline(history, roles, states, changes, deleted=deleted)
-    return availability(timeline, **{"min_isr_of": two, "kraft": kraft, **more})
+    timeline = build_partition_timeline(history, roles, states, changes, deleted=deleted)
+    return find_unavailability(timeline, **{"min_isr_of": two, "kraft": kraft, **more})
 
 
 def applied(second: int, partition_epoch: int, isr: tuple[int, ...], leader: int = 1, **values: Any) -> LeadershipRow:

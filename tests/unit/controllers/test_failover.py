@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from highwater.pipelines.controllers.kraft_partition import replay_records
 from highwater.pipelines.controllers.unhandled import (
-    controllers_sightings,
-    failures_handled,
-    fences_handled,
-    records_sightings,
-    unhandled_failures,
+    collect_controller_sightings,
+    collect_record_sightings,
+    find_handled_failures,
+    find_handled_fences,
+    find_unhandled_failures,
 )
 from highwater.pipelines.kafka.controller_rows import EventRow, LeadershipRow, RecordRow, StateRow
 from tests.unit.controllers.build import SECOND, event, handovers, line, only, record, ref, refs, registration, state
@@ -268,24 +268,24 @@ def test_a_dead_broker_that_still_leads_after_its_failure_was_handled():
     events.append(event(20_000, "brokers_changed", detail=BACK))
     dead = {"leader": 2, "leader_epoch": 0, "controller_epoch": 1}
     rows = [line(1001, "controller", topic_id="a", **dead), line(30_000, "controller", topic_id="a", **dead)]
-    handled = failures_handled(events)
-    found = only(unhandled_failures(handled, controllers_sightings(rows)))
+    handled = find_handled_failures(events)
+    found = only(find_unhandled_failures(handled, collect_controller_sightings(rows)))
     assert found.rule_id == "failover-not-completed"
     assert (refs(found)[0], refs(found)[-1]) == (rows[0].ref, rows[1].ref)
     early = rows[1]._replace(time_us=15_000)
     later = rows[1]._replace(leader_epoch=2)
     anew = rows[1]._replace(topic_id="b")
     for harmless in (early, later, anew):
-        assert unhandled_failures(handled, controllers_sightings([rows[0], harmless])) == ()
+        assert find_unhandled_failures(handled, collect_controller_sightings([rows[0], harmless])) == ()
     nameless = [row._replace(topic_id=None) for row in rows]
-    assert unhandled_failures(handled, controllers_sightings(nameless)) == ()
+    assert find_unhandled_failures(handled, collect_controller_sightings(nameless)) == ()
 
 
 def test_records_show_a_fenced_broker_as_leader():
     rows = [record(1, 2, 0, 0), record(9, 2, 0, 1)]
-    fence = fences_handled([registration(5, 2, "fenced")])
-    assert only(unhandled_failures(fence, records_sightings(rows)))
-    assert unhandled_failures(fence, records_sightings([rows[0], record(9, 2, 1, 1)])) == ()
+    fence = find_handled_fences([registration(5, 2, "fenced")])
+    assert only(find_unhandled_failures(fence, collect_record_sightings(rows)))
+    assert find_unhandled_failures(fence, collect_record_sightings([rows[0], record(9, 2, 1, 1)])) == ()
 
 
 @given(kraft_records(), st.data())
@@ -297,4 +297,4 @@ def test_deleting_records_leaves_every_failure_handled(rows: list[RecordRow], da
         if before.topic_id == row.topic_id and row.leader_epoch > before.leader_epoch and before.leader >= 0
     ]
     kept = data.draw(st.lists(st.sampled_from(rows), unique=True))
-    assert unhandled_failures(fences_handled(fences), records_sightings(kept)) == ()
+    assert find_unhandled_failures(find_handled_fences(fences), collect_record_sightings(kept)) == ()

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.controllers.isr_absences import IsrAbsence, isr_absences
-from highwater.pipelines.controllers.isr_commits import unseen_commits
-from highwater.pipelines.controllers.partition_timeline import partition_timeline
+from highwater.pipelines.controllers.isr_absences import IsrAbsence, find_isr_absences
+from highwater.pipelines.controllers.isr_commits import find_unseen_commits
+from highwater.pipelines.controllers.partition_timeline import build_partition_timeline
 from highwater.pipelines.kafka.controller_rows import ASKED, COMMITTED, REFUSED, SHRINK_ASKED, LeadershipRow
 from highwater.pipelines.kafka.partition_history import build_history
 from tests.unit.controllers.build import SECOND, line, ref
@@ -170,8 +170,8 @@ def absences_of(cluster: Cluster) -> list[IsrAbsence]:
     def history(unseen: list[LeadershipRow]):  # type: ignore[no-untyped-def]
         return build_history((), cluster.rows, (), cluster.changes, kraft=cluster.is_seen, unseen=unseen)
 
-    commits = unseen_commits(history([]), cluster.changes, lambda broker_id, time_us: not cluster.is_seen)
-    return isr_absences(partition_timeline(history(commits), cluster.rows, (), cluster.changes, commits))
+    commits = find_unseen_commits(history([]), cluster.changes, lambda broker_id, time_us: not cluster.is_seen)
+    return find_isr_absences(build_partition_timeline(history(commits), cluster.rows, (), cluster.changes, commits))
 
 
 @pytest.mark.parametrize("is_seen", [True, False])
@@ -226,11 +226,11 @@ def test_without_states_proposals_and_leaders_that_start_are_all_there_is() -> N
     ]
     rows = [line(9 * SECOND, "leader_start", 2, leader=2, leader_epoch=4)]
     history = build_history((), rows, (), changes)
-    commits = unseen_commits(history, changes, lambda broker_id, time_us: True)
-    (absence,) = isr_absences(partition_timeline(history, rows, (), changes, commits))
+    commits = find_unseen_commits(history, changes, lambda broker_id, time_us: True)
+    (absence,) = find_isr_absences(build_partition_timeline(history, rows, (), changes, commits))
     assert (absence.replica_id, absence.left_time_us, absence.back_time_us) == (2, 5 * SECOND, 9 * SECOND)
     assert (absence.ended, absence.made_by) == ("elected", "leader")
-    assert not unseen_commits(history, changes, lambda broker_id, time_us: False)
+    assert not find_unseen_commits(history, changes, lambda broker_id, time_us: False)
 
 
 def test_a_replica_whose_log_is_deleted_is_away_no_longer() -> None:
@@ -246,7 +246,7 @@ def test_a_replica_whose_log_is_deleted_is_away_no_longer() -> None:
 def test_a_leader_that_is_replaced_without_earlier_lines_was_in_sync() -> None:
     start = {"leader": 2, "leader_epoch": 7, "partition_epoch": 9, "isr": (2, 3), "previous_leader": 1}
     rows = [line(SECOND, "leader_start", 2, **start)]
-    (absence,) = isr_absences(partition_timeline(build_history((), rows, kraft=True), rows))
+    (absence,) = find_isr_absences(build_partition_timeline(build_history((), rows, kraft=True), rows))
     assert (absence.replica_id, absence.left_time_us, absence.made_by) == (1, SECOND, "controller")
 
 
@@ -256,7 +256,9 @@ def test_a_proposal_shows_who_was_in_sync_where_no_state_before_it_is_there() ->
         line(SECOND, SHRINK_ASKED, 1, leader=1, isr=(1, 2), previous_isr=(1, 2, 3), ref=ref(1)),
         line(SECOND, COMMITTED, 1, **committed, ref=ref(2)),
     ]
-    (absence,) = isr_absences(partition_timeline(build_history((), (), (), changes, kraft=True), changes=changes))
+    (absence,) = find_isr_absences(
+        build_partition_timeline(build_history((), (), (), changes, kraft=True), changes=changes)
+    )
     assert (absence.replica_id, absence.left_time_us, absence.made_by) == (3, SECOND, "leader")
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.controllers.broker_registration import registrations, replay_registrations
+from highwater.pipelines.controllers.broker_registration import collect_registrations, replay_registrations
 from highwater.pipelines.controllers.kraft_partition import (
-    applied_states,
-    illegal_states,
+    check_applied_states,
+    find_illegal_states,
     replay_applied,
     replay_records,
 )
@@ -29,12 +29,12 @@ from tests.unit.controllers.histories import applied_rows, kraft_records
 def test_states_that_are_illegal_by_themselves(values: dict[str, object], version: str, text: str):
     bad = record(1, 1, 0, 0)._replace(**values)
     assert text in only(replay_records([bad], version).cases).message
-    assert text in only(illegal_states([bad, bad], version)).message
+    assert text in only(find_illegal_states([bad, bad], version)).message
 
 
 def test_eligible_leader_replicas_may_stand_in_for_an_isr():
     empty = record(1, -1, 0, 0, isr=())
-    assert illegal_states([empty], "4.1.0") == illegal_states([empty], None) == ()
+    assert find_illegal_states([empty], "4.1.0") == find_illegal_states([empty], None) == ()
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_a_leader_comes_from_the_isr_or_the_elr_or_is_marked_unclean():
 def test_lines_of_brokers_contradict_each_other_whatever_the_clocks():
     one = line(9, "leader_start", 1, topic_id="id", leader=1, leader_epoch=4, partition_epoch=6, isr=(1, 2))
     other = line(1, "metadata", 2, topic_id="id", leader=2, leader_epoch=4, partition_epoch=7, isr=(1, 2))
-    assert "two leaders" in only(applied_states([one, other])).message
-    assert applied_states([one, other._replace(role="controller")]) == ()
-    assert applied_states([one, other._replace(topic_id=None)]) == ()
+    assert "two leaders" in only(check_applied_states([one, other])).message
+    assert check_applied_states([one, other._replace(role="controller")]) == ()
+    assert check_applied_states([one, other._replace(topic_id=None)]) == ()
     committed = record(3, 2, 5, 6, topic_id="id", committed=True)
-    assert "two states" in only(applied_states([one], [committed])).message
-    assert applied_states([one], [committed._replace(committed=False)]) == ()
+    assert "two states" in only(check_applied_states([one], [committed])).message
+    assert check_applied_states([one], [committed._replace(committed=False)]) == ()
 
 
 def test_what_brokers_applied_as_transitions():
@@ -114,7 +114,7 @@ def test_deleting_records_makes_no_finding(rows: list[RecordRow], data: st.DataO
 @given(applied_rows(), st.data())
 def test_deleting_brokers_lines_makes_no_finding(rows: list[LeadershipRow], data: st.DataObject):
     kept = data.draw(st.lists(st.sampled_from(rows), unique=True)) if rows else []
-    assert applied_states(kept) == ()
+    assert check_applied_states(kept) == ()
 
 
 def test_broker_epochs_grow():
@@ -137,7 +137,7 @@ def test_registrations_of_lines():
     fenced = (
         "Replayed BrokerRegistrationChangeRecord modifying the registration for broker 2: X(brokerId=2, brokerEpoch=9)"
     )
-    rows = registrations(
+    rows = collect_registrations(
         [
             event(
                 1, "broker_fenced", subject_broker_id=2, detail="Fencing broker 2 because its session has timed out."

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.controllers.isr_absences import isr_absences
-from highwater.pipelines.controllers.isr_commits import unseen_commits
-from highwater.pipelines.controllers.partition_timeline import PartitionSpan, partition_timeline
+from highwater.pipelines.controllers.isr_absences import find_isr_absences
+from highwater.pipelines.controllers.isr_commits import find_unseen_commits
+from highwater.pipelines.controllers.partition_timeline import PartitionSpan, build_partition_timeline
 from highwater.pipelines.kafka.controller_rows import (
     ASKED,
     COMMITTED,
@@ -43,10 +43,10 @@ def spans(*rows: Any, kraft: bool = False, writes_at_once: bool = False) -> list
     deleted = [row for row in rows if isinstance(row, EventRow)]
     given = {"kraft": kraft, "deleted_us": [row.time_us for row in deleted]}
     history = build_history(states, roles, records, changes, **given)
-    commits = unseen_commits(history, changes, lambda broker_id, time_us: writes_at_once)
+    commits = find_unseen_commits(history, changes, lambda broker_id, time_us: writes_at_once)
     if commits:
         history = build_history(states, roles, records, changes, unseen=commits, **given)
-    return partition_timeline(history, roles, states, changes, commits, deleted)
+    return build_partition_timeline(history, roles, states, changes, commits, deleted)
 
 
 def shown(*rows: Any, **more: Any) -> list[Row]:
@@ -291,7 +291,7 @@ def test_an_assignment_is_unknown_once_a_reassignment_has_ended_without_it():
         starts(5, 2, 1, partition_epoch=2, isr=(2, 3), adding_replicas=(), removing_replicas=()),
     )
     assert [span.replicas for span in found] == [(2, 3, 1), None]
-    assert isr_absences(found) == []
+    assert find_isr_absences(found) == []
 
 
 @given(applied_rows(), st.randoms(use_true_random=False))

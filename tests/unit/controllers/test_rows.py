@@ -38,7 +38,7 @@ def decoded(batches: Iterable[pa.RecordBatch]) -> list[tuple[Any, ...]]:
     found = []
     for batch in batches:
         keys = zip(*list_values(batch.columns[:3]), strict=True)
-        found += [(key, *row) for key, row in zip(keys, r.rows_of(list_values(batch.columns[3:])), strict=True)]
+        found += [(key, *row) for key, row in zip(keys, r.decode_rows(list_values(batch.columns[3:])), strict=True)]
     return found
 
 
@@ -92,7 +92,7 @@ def test_events_of_partitions() -> None:
 
 def test_rows_show_their_cluster() -> None:
     batch = rows(silver.LEADER_AND_ISR, {**HERE, **METADATA, "role": "metadata"}, {**HERE, "role": "metadata"})
-    found = decoded(r.with_cluster(batch, r.leadership))
+    found = decoded(r.add_cluster(batch, r.leadership))
     assert [(key, kind) for key, kind, _ in found] == [(OF_PARTITION, r.LEADERSHIP), (OF_CLUSTER, r.CLUSTER)]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from highwater.pipelines.controllers import zk_machines as r
 from highwater.pipelines.controllers.transitions import ReplayedStates
-from highwater.pipelines.controllers.zk_machines import is_legal, replay_states, replica_table
+from highwater.pipelines.controllers.zk_machines import build_replica_table, is_legal, replay_states
 from highwater.pipelines.kafka import controller_rows as p
 from highwater.pipelines.kafka.controller_rows import ILLEGAL_STATE_TRANSITION, StateRow
 from tests.unit.controllers.build import only, refs, state
@@ -45,7 +45,7 @@ def of_partition(rows: Iterable[StateRow]) -> ReplayedStates:
 
 
 def of_replicas(rows: Iterable[StateRow], version: str | None) -> ReplayedStates:
-    return replay_states(r.REPLICA, replica_table(version), rows)
+    return replay_states(r.REPLICA, build_replica_table(version), rows)
 
 
 @pytest.mark.parametrize("before", sorted(r.PARTITION_TABLE))
@@ -60,7 +60,7 @@ def test_partition_table(before: str, after: str):
 def test_replica_table(version: str | None):
     wider = version not in ("0.10.2.2", "2.2.2")
     expected = REPLICA_LEGAL | ({(r.OFFLINE, r.DELETION_INELIGIBLE)} if wider else set())
-    table = replica_table(version)
+    table = build_replica_table(version)
     states = sorted(table)
     legal = {(x, y) for x in states for y in states if is_legal(table, x, y)}
     assert legal == expected
@@ -120,7 +120,7 @@ def test_deleting_lines_of_partitions_makes_no_finding(rows: list[StateRow], dat
 
 @given(st.sampled_from(("1.1.1", "2.8.2", None)), st.data())
 def test_deleting_lines_of_replicas_makes_no_finding(version: str | None, data: st.DataObject):
-    rows = data.draw(machine_rows(replica_table(version), replica_id=2))
+    rows = data.draw(machine_rows(build_replica_table(version), replica_id=2))
     kept = data.draw(st.lists(st.sampled_from(rows), unique=True))
     assert of_replicas(kept, version).cases == ()
 

@@ -15,8 +15,8 @@ from highwater.pipelines.base.blobs import read_blobs
 from highwater.pipelines.base.values import UNKNOWN_CLUSTER
 from highwater.pipelines.controllers import rows as r
 from highwater.pipelines.controllers import worker as w
-from highwater.pipelines.controllers.cluster_facts import ClusterFacts, facts_of, registration_rows
-from highwater.pipelines.controllers.partition_work import _commits_unseen, of_registrations
+from highwater.pipelines.controllers.cluster_facts import ClusterFacts, build_facts, collect_registration_rows
+from highwater.pipelines.controllers.partition_work import _commits_unseen, judge_registrations
 from highwater.pipelines.kafka.context import Contexts
 from highwater.pipelines.kafka.controller_rows import EventRow, LineRef
 from highwater.pipelines.rules.worker import CASES, RESULTS
@@ -43,7 +43,7 @@ def batch(rows: Iterable[tuple[str, str, int, str, r.Row]]) -> pa.RecordBatch:
 
 
 def replayed(facts: ClusterFacts, rows: Iterable[tuple[str, str, int, str, r.Row]]) -> dict[str, list[dict[str, Any]]]:
-    blobs = [row for blob in w.replayer(facts)(iter([batch(rows)])) for row in blob.to_pylist()]
+    blobs = [row for blob in w.make_replayer(facts)(iter([batch(rows)])) for row in blob.to_pylist()]
     return read_blobs((blob["table"], blob["rows"]) for blob in blobs)
 
 
@@ -60,7 +60,7 @@ def of_zk(cluster_id: str = "c") -> list[tuple[str, str, int, str, r.Row]]:
 
 
 def zk_plan() -> ClusterFacts:
-    return facts_of(Contexts({("c", 1): "2.8.2"}), [("c", row) for row in zk_failure()[2]], [("c", "zookeeper")], {})
+    return build_facts(Contexts({("c", 1): "2.8.2"}), [("c", row) for row in zk_failure()[2]], [("c", "zookeeper")], {})
 
 
 def test_a_failure_becomes_a_failover():
@@ -101,7 +101,7 @@ def test_what_cannot_be_replayed_is_an_error_of_both_rules(monkeypatch: pytest.M
     def broken(*given: Any) -> Any:
         raise ValueError("no")
 
-    monkeypatch.setattr(w, "of_partition", broken)
+    monkeypatch.setattr(w, "judge_partition", broken)
     found = replayed(zk_plan(), of_zk())
     errors = {row["rule_id"]: row["error"] for row in found[RESULTS] if row["error"] is not None}
     assert errors == dict.fromkeys(w.RULES, "t-0: ValueError: no")
@@ -123,22 +123,24 @@ def test_a_change_of_registration_is_told_by_the_record_before():
         node(20, change, in_controlled_shutdown=True),
         node(30, "UnregisterBrokerRecord"),
     ]
-    found = registration_rows(reversed(rows), {})
+    found = collect_registration_rows(reversed(rows), {})
     changes = ["registered", "unfenced", "controlled_shutdown", "fenced", "unregistered"]
     assert [row.change for row in found["c"]] == changes
-    assert [row.change for row in registration_rows(rows[1:], {})["c"]] == changes[2:]
-    facts = facts_of(Contexts(), [], [], found)
+    assert [row.change for row in collect_registration_rows(rows[1:], {})["c"]] == changes[2:]
+    facts = build_facts(Contexts(), [], [], found)
     assert facts.kraft == {"c": True}
-    registered = of_registrations(facts, "c")
+    registered = judge_registrations(facts, "c")
     assert [row["why"] for row in registered.rows[c.CONTROLLER_TRANSITIONS.name]][1:] == ["allowed"] * 4
-    of_writer = of_registrations(facts_of(Contexts(), [], [], registration_rows(rows, {("c", 1): 3})), "c")
+    of_writer = judge_registrations(
+        build_facts(Contexts(), [], [], collect_registration_rows(rows, {("c", 1): 3})), "c"
+    )
     assert {row["controller"] for row in of_writer.rows[c.CONTROLLER_TRANSITIONS.name]} == {3}
     assert registered.rows[CASES] == []
 
 
 def test_a_leader_that_was_fenced_and_leads_on_in_its_epoch():
     fence = [node(5, "FenceBrokerRecord", time_us=5 * SECOND)]
-    facts = facts_of(Contexts(), [], [("c", "kraft")], registration_rows(fence, {}))
+    facts = build_facts(Contexts(), [], [("c", "kraft")], collect_registration_rows(fence, {}))
     rows = [("c", "t", 0, r.RECORD, record(offset, 2, 0, offset)) for offset in (1, 9)]
     case = only(replayed(facts, rows)[CASES])
     assert case["rule_id"] == "failover-not-completed"
@@ -152,15 +154,15 @@ def test_nothing_of_two_brokers_is_compared_where_the_cluster_is_unknown():
     for cluster_id, cases in (("c", 1), (UNKNOWN_CLUSTER, 0)):
         rows = [(cluster_id, "t", 0, r.PARTITION_STATE, row) for row in (one, other)]
         assert len(replayed(ClusterFacts(), rows)[CASES]) == cases
-    fences = registration_rows([node(5, "FenceBrokerRecord", cluster_id=UNKNOWN_CLUSTER)], {})
-    assert facts_of(Contexts(), [], [], fences).handled == {}
+    fences = collect_registration_rows([node(5, "FenceBrokerRecord", cluster_id=UNKNOWN_CLUSTER)], {})
+    assert build_facts(Contexts(), [], [], fences).handled == {}
 
 
 def test_which_controllers_a_cluster_has():
     fenced = event(1, "broker_fenced")
-    facts = facts_of(Contexts(), [("a", fenced), ("b", fenced)], [("b", "zookeeper"), ("d", "kraft")], {})
+    facts = build_facts(Contexts(), [("a", fenced), ("b", fenced)], [("b", "zookeeper"), ("d", "kraft")], {})
     assert facts.kraft == {"a": True, "b": False, "d": True}
-    mixed = facts_of(Contexts(), [], [("a", "zookeeper"), ("a", "kraft")], {})
+    mixed = build_facts(Contexts(), [], [("a", "zookeeper"), ("a", "kraft")], {})
     assert mixed.kraft == {"a": False}
 
 
@@ -182,7 +184,7 @@ def test_the_smallest_isr_is_capped_from_the_upgrade_on_that_brought_it():
 
 def test_events_of_a_topic_are_of_its_partitions_only():
     deleted: EventRow = event(1, "topic_deleted", topic="t")
-    facts = facts_of(Contexts(), [("c", deleted)], [], {})
+    facts = build_facts(Contexts(), [("c", deleted)], [], {})
     assert facts.topic_events == {("c", "t"): [deleted]}
     assert facts.events == {}
 

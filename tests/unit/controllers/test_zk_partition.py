@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highwater.pipelines.controllers.zk_partition import decided_twice, two_controllers
+from highwater.pipelines.controllers.zk_partition import find_decided_twice, find_two_controllers
 from highwater.pipelines.kafka.controller_rows import LeadershipRow
 from highwater.pipelines.rules.rule import Case
 from tests.unit.controllers.build import SECOND, line, only, ref, refs, state
@@ -21,7 +21,7 @@ def decided(time_us: int, leader: int, epoch: int, version: int, **values: objec
 
 def contradictions(rows: Sequence[LeadershipRow]) -> tuple[Case, ...]:
     """Of decisions."""
-    return decided_twice(rows, {row.ref for row in rows})
+    return find_decided_twice(rows, {row.ref for row in rows})
 
 
 def test_a_leader_epoch_goes_back_within_one_topic_id():
@@ -49,9 +49,9 @@ def test_one_version_has_one_state():
 def test_what_is_sent_from_a_cache_may_go_back_and_says_the_same_of_one_version():
     """2.1.1, as a reassignment begins: epoch 3 with version 6 is sent, then the cached epoch 2 with version 5."""
     sent = [decided(1, 1, 3, 6), decided(2, 1, 2, 5), decided(3, 3, 4, 8)]
-    assert decided_twice(sent, {sent[2].ref}) == ()
+    assert find_decided_twice(sent, {sent[2].ref}) == ()
     other = decided(4, 2, 4, 8)
-    assert refs(only(decided_twice([*sent, other], {sent[2].ref}))) == [sent[2].ref, other.ref]
+    assert refs(only(find_decided_twice([*sent, other], {sent[2].ref}))) == [sent[2].ref, other.ref]
 
 
 def test_the_order_of_an_isr_is_no_difference():
@@ -74,10 +74,10 @@ def test_a_topic_on_its_way_out_has_no_leader():
 
 def test_two_controllers_of_one_epoch():
     rows = [state(1, "NewPartition", "OnlinePartition"), state(2, "OnlinePartition", "OnlinePartition", broker_id=2)]
-    assert only(two_controllers(rows)).brokers == (1, 2)
-    assert two_controllers([rows[0], rows[1]._replace(controller_epoch=2)]) == ()
-    assert two_controllers([row._replace(controller_epoch=0) for row in rows]) == ()
-    assert two_controllers([rows[0], rows[1]._replace(succeeded=False)]) == ()
+    assert only(find_two_controllers(rows)).brokers == (1, 2)
+    assert find_two_controllers([rows[0], rows[1]._replace(controller_epoch=2)]) == ()
+    assert find_two_controllers([row._replace(controller_epoch=0) for row in rows]) == ()
+    assert find_two_controllers([rows[0], rows[1]._replace(succeeded=False)]) == ()
 
 
 @given(zk_decisions(), st.data())

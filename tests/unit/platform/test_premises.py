@@ -24,7 +24,7 @@ from highwater.pipelines.cluster.premises import (
     build_premises,
     find_coarse_spans,
 )
-from highwater.pipelines.controllers.cluster_facts import active_controllers, facts_from
+from highwater.pipelines.controllers.cluster_facts import collect_facts, find_active_controllers
 from highwater.pipelines.kafka.context import ALL_BROKERS, BROKER, DYNAMIC, MIN_ISR, TOPIC, Contexts, Spans
 from highwater.pipelines.kafka.controller_rows import EventRow, LineRef
 from highwater.pipelines.replay.isr_evidence import FENCED, SHUTTING_DOWN, UNFENCED
@@ -165,7 +165,7 @@ def test_the_plan_of_controllers_has_starts_events_and_registrations() -> None:
         ],
         0,
     )
-    facts = facts_from(premises)
+    facts = collect_facts(premises)
     assert facts.events == {
         "c": [
             EventRow(3, 1, LineRef("f", 3, 9), "broker_failed", brokers=(2,)),
@@ -175,7 +175,7 @@ def test_the_plan_of_controllers_has_starts_events_and_registrations() -> None:
     assert [event.event for event in facts.topic_events["c", "orders"]] == ["config_changed"]
     assert facts.kraft == {"c": True}
     assert [(step.subject_broker_id, step.change) for step in facts.registrations["c"]] == [(2, "fenced")]
-    assert active_controllers(premises) == {("c", 7): 3}
+    assert find_active_controllers(premises) == {("c", 7): 3}
 
 
 def test_how_brokers_stood_with_a_controller_of_kraft() -> None:
