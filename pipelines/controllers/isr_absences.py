@@ -99,7 +99,7 @@ def _find_in_incarnation(spans: Sequence[PartitionSpan], loggers: Collection[int
             unsure |= away.keys()
         if now.state == TOPIC_DELETED:
             for replica_id in sorted(away.keys() - removed):
-                end(replica_id, now, DELETED)
+                end(replica_id, now, UNSEEN if replica_id in unsure else DELETED)
             break
         if now.deleted_replica is not None:
             end(now.deleted_replica, now, REMOVED)

@@ -225,6 +225,20 @@ class Facts:
         """Return True if lines were left out of each file of a broker. A missing line then proves nothing."""
         return broker in self._of_excerpts
 
+    def has_lines(self, broker: Node) -> bool:
+        """Return True if a file of a broker's own is here."""
+        return broker in self._own_lines
+
+    @cached_property
+    def joined(self) -> dict[Node, int]:
+        """Return when each replica last came back into an in-sync set, microseconds."""
+        times: dict[Node, int] = {}
+        for row in self.absences:
+            of_node = row["cluster_id"], row["replica_id"]
+            if row["ended"] in ("joined", "elected"):
+                times[of_node] = max(times.get(of_node, 0), row["back_time"])
+        return times
+
     @cached_property
     def _versions(self) -> dict[Node, list[tuple[int, str]]]:
         versions: dict[Node, list[tuple[int, str]]] = defaultdict(list)

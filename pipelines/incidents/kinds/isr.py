@@ -63,6 +63,8 @@ def isr_shrunk(facts: Facts) -> Iterable[LoggedIncident]:
     last_states = {(row["cluster_id"], partition_name(row)): row for row in facts.last_states}
     for row in before_shutdown(facts, facts.absences, "left_time"):
         last = last_states.get((row["cluster_id"], partition_name(row)))
+        if _may_be_moved(facts, row, None if last is None else last["replicas"]):
+            continue
         by_replica[row["cluster_id"], row["replica_id"]].append(_absence(facts, row, last))
     for replica, absences in sorted(by_replica.items()):
         waits = [
@@ -107,6 +109,22 @@ def _absence(facts: Facts, row: Row, last: Row | None) -> _Absence:
         return _Absence(row, outside_us, False)
     until_us = facts.brokers.shown_until((row["cluster_id"], last["leader"]), last["begin_by_time"])
     return _Absence(row, until_us, until_us is None)
+
+
+def _may_be_moved(facts: Facts, row: Row, replicas: Sequence[int] | None) -> bool:
+    """Return True if a replica that a controller took out and that was not back may have been moved to another broker.
+
+    The replica's broker joined sets of other partitions since, and its own lines, which show a deleted log, are
+    missing.
+
+    Args:
+        replicas: last assigned replicas of the partition. None if unknown.
+    """
+    of_node = row["cluster_id"], row["replica_id"]
+    is_back = row["back_time"] is not None and row["ended"] != "unseen"
+    if is_back or row["made_by"] != "controller" or replicas is not None or facts.has_lines(of_node):
+        return False
+    return bool(facts.joined.get(of_node, 0) > row["left_time"])
 
 
 def _groups(absences: Sequence[_Absence]) -> Iterable[tuple[list[_Absence], list[_Absence]]]:

@@ -15,7 +15,7 @@ from highwater.pipelines.controllers.isr_commits import find_unseen_commits
 from highwater.pipelines.controllers.partition_timeline import build_partition_timeline
 from highwater.pipelines.kafka.controller_rows import ASKED, COMMITTED, REFUSED, SHRINK_ASKED, LeadershipRow
 from highwater.pipelines.kafka.partition_history import build_history
-from tests.unit.controllers.build import SECOND, line, ref
+from tests.unit.controllers.build import SECOND, event, line, ref
 
 REPLICAS = (1, 2, 3)
 
@@ -241,6 +241,24 @@ def test_a_replica_whose_log_is_deleted_is_away_no_longer() -> None:
     cluster.rows.append(line(9 * SECOND, "stopped", 3))
     (absence,) = absences_of(cluster)
     assert (absence.replica_id, absence.back_time_us, absence.ended) == (3, 9 * SECOND, "removed")
+
+
+@pytest.mark.parametrize(("logger", "ended"), [(1, "deleted"), (9, "unseen")])
+def test_only_lines_of_the_leader_show_that_a_replica_was_away_until_its_topic_is_deleted(
+    logger: int, ended: str
+) -> None:
+    state = {"leader": 1, "leader_epoch": 0, "controller_epoch": 1}
+    rows = [
+        line(SECOND, "controller", 9, **state, partition_epoch=0, isr=(1, 2)),
+        line(4 * SECOND, "controller", 9, **state, partition_epoch=1, isr=(1,)),
+        line(9 * SECOND, "controller", 9, **state | {"leader": -2}),
+    ]
+    rows += [line(SECOND, "leader_start", logger, **state, partition_epoch=0, isr=(1, 2))] if logger == 1 else []
+    history = build_history((), rows)
+    (absence,) = find_isr_absences(
+        build_partition_timeline(history, rows, deleted=[event(8 * SECOND, "topic_deleted", 9)])
+    )
+    assert (absence.replica_id, absence.left_time_us, absence.ended) == (2, 4 * SECOND, ended)
 
 
 def test_a_leader_that_is_replaced_without_earlier_lines_was_in_sync() -> None:

@@ -78,3 +78,25 @@ def test_partitions_without_an_end_are_no_incident_of_their_own() -> None:
         "Broker 3 was out of the ISR of partition t-0 from 00:01:00 to 00:01:30 (30.0 s). "
         "It left partition t-1, too: no line shows when it was back there."
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "is_shown"),
+    [
+        ({}, False),
+        ({"made_by": "leader"}, True),
+        ({"left_time": 95 * SECOND}, True),  # it joined no other set since
+        ({"replicas": [1, 2, 3]}, True),
+        ({"loggers": {2: END, 3: END}}, True),
+    ],
+)
+def test_a_replica_may_be_moved_if_its_broker_without_lines_joined_other_sets(
+    change: dict[str, Any], is_shown: bool
+) -> None:
+    rows = [_absence(0, 60, None), _absence(1, 90, 90)]
+    facts = _facts(*rows, loggers=change.get("loggers"))
+    rows[0].update({name: value for name, value in change.items() if name in rows[0]})
+    for state in facts.last_states:
+        state["replicas"] = change.get("replicas")
+    found = BY_NAME["isr_shrunk"].detect(facts)
+    assert any("t-0" in shrunk.partitions for shrunk in found) == is_shown
