@@ -413,7 +413,7 @@ def _fields(pattern: str, rests: list[bytes], left: int) -> Iterator[str]:
     elif "%X" not in pattern and not (has_level and has_logger):
         yield from _walk(pattern + ("%t" if has_level else "%X"), after, left - 1)
     for sign in (b" - ", b" | "):
-        if "%t" not in pattern and all(sign in rest[:80] for rest in rests):
+        if pattern.count("%t") < 2 and all(sign in rest[:80] for rest in rests):
             after = [rest[rest.index(sign) :] for rest in rests]
             if any(spelled(rest, rest.index(sign)) for rest in rests):
                 continue  # a thread has no time

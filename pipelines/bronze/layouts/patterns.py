@@ -141,7 +141,8 @@ def _regex(tokens: list[_Token], number: int, bound: str) -> tuple[bytes, int]:
     if name == " ":
         # Behind a padded level there may be none.
         is_padding = number > 0 and tokens[number - 1].name == "p"
-        return (rb"[ \t]{0,20}" if is_padding else rb"[ \t]{1,20}"), 20
+        most = b"20" if bound != "*" else b"60"
+        return (rb"[ \t]{0," if is_padding else rb"[ \t]{1,") + most + b"}", 20
     if name == "d":
         return time_regex(text or DEFAULT_FORM), 40
     if name == "L":

@@ -20,6 +20,7 @@ from typing import Any
 from highwater.pipelines.base.json_text import loads
 from highwater.pipelines.bronze.layout import Clock, Layout, Parser, RecordHead
 from highwater.pipelines.bronze.layouts.anchors import CONTINUATION, has_anchor, is_context, share_of_anchors
+from highwater.pipelines.bronze.layouts.literals import load_object
 from highwater.pipelines.bronze.layouts.loggers import Loggers, is_kafka, is_trait
 from highwater.pipelines.bronze.layouts.patterns import LEVEL_ALIASES, pattern_layout
 from highwater.pipelines.bronze.layouts.times import DEFAULT_FORM, form_of, reader, spelled
@@ -31,7 +32,7 @@ _OBJECT = re.compile(rb"\{")
 _DEPTH_MAX = 12
 _SAMPLE = 40
 #: Items of an array of scalars that are leaves of their own.
-_ITEMS_MAX = 4
+_ITEMS_MAX = 40
 _FRAME = re.compile(r"\n[^\S\n]*at |(?:Exception|Error)\b(?:(?!(?:Exception|Error)\b)[^\n])*\n")
 _EXCEPTION = re.compile(r"(?:[A-Za-z_][\w$]*\.)+[\w$]+(?:Exception|Error)")
 _HAS_EXCEPTION = re.compile(rb'"' + _EXCEPTION.pattern.encode() + rb'"')
@@ -40,7 +41,9 @@ _KEY = rb"(?<![\w.@/-])[A-Za-z_@][\w.@/-]*+="
 _PAIR = re.compile(rb"(" + _KEY + rb")(\"(?:[^\"\\]|\\.)*\"|[^\s\"]*)")
 #: A line of pairs, as in logfmt, with what a frame may have behind it.
 _PAIRS = re.compile(rb"(?:" + _PAIR.pattern + rb"[ \t]+){2,}" + _PAIR.pattern + rb"(?=\W{0,3}\Z)")
-_BEGINS = re.compile(rb'\{"|(?=' + _KEY + rb")")
+_BEGINS = re.compile(rb'\{["\']|(?=' + _KEY + rb")")
+#: A name, and not a time or a text.
+_NAME = re.compile(r"(?!\d)[\w.@:/-]{1,80}")
 #: Rows that lack a path which this share of the others has are of other programs.
 _COMMON = 0.7
 #: Errors of values that are no times.
@@ -50,10 +53,10 @@ _MESSAGES_MAX = 3
 
 
 def parsed(text: bytes) -> dict[str, Any]:
-    """Return the JSON object of a line. Empty if the line is not an object."""
+    """Return the object of a line. Empty if the line is not an object."""
     try:
-        fields = loads(text)
-    except JSONDecodeError:
+        fields = load_object(text)
+    except ValueError:
         return {}
     return fields if isinstance(fields, dict) else {}
 
@@ -127,15 +130,13 @@ def leaves(item: Any, path: str, row: Row, depth: int = _DEPTH_MAX) -> Row:
 
 def _named_values(items: Sequence[Any]) -> list[tuple[str, Any]] | None:
     """Return (name, value) of an array of pairs, such as OTLP attributes. None for other arrays."""
-    named = []
-    for item in items:
-        if not isinstance(item, dict) or len(item) != 2:
-            return None
-        name, inner = item.values()
-        if not isinstance(name, str) or len(name) > 80 or (isinstance(inner, str) and has_anchor(inner.encode())):
-            return None
-        named.append((name, inner))
-    return named or None
+    named = [tuple(item.values()) for item in items if isinstance(item, dict) and len(item) == 2]
+    names = {name for name, _ in named if isinstance(name, str) and _NAME.fullmatch(name)}
+    if len(names) < len(items) or not named:
+        return None
+    # Records with their sources are pairs, too.
+    records = sum(isinstance(inner, str) and has_anchor(inner.encode(errors="replace")) for _, inner in named)
+    return named if 2 * records < len(named) else None
 
 
 def _is_instant(item: Mapping[str, Any]) -> bool:

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from highwater.pipelines.bronze.layout import Item
 from highwater.pipelines.bronze.layouts.anchors import has_anchor
+from highwater.pipelines.bronze.layouts.literals import unescaped
 from highwater.pipelines.bronze.layouts.patterns import LEVEL
 from highwater.pipelines.bronze.layouts.times import TIME
 from highwater.pipelines.bronze.wrappers.step import Step
@@ -21,8 +22,6 @@ _LITERAL = re.compile(
     re.DOTALL,
 )
 _ESCAPED_LINE = re.compile(rb"((?:[^\\]|\\[^n])*)(?:\\n|\Z)", re.DOTALL)
-_ESCAPE = re.compile(rb"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))", re.DOTALL)
-_SIGNS = {b"t": b"\t", b"r": b"\r", b"n": b"\n"}
 #: A record's time with the sign before it, and a level behind it.
 _BEGINS = re.compile(rb"(?:\A|(?<=\s))[\[(<]?" + TIME + rb"[\])>]?[ \t|-]+\[?" + LEVEL + rb"\b")
 _CLOCK = re.compile(rb"\d:\d\d:\d\d")
@@ -40,17 +39,10 @@ def _unquoted(line: bytes) -> list[Item] | None:
     if found is None:
         return None
     return [
-        (b"", _ESCAPE.sub(_unescaped, text[1]), False, text.start())
+        (b"", unescaped(text[1]), False, text.start())
         for text in _ESCAPED_LINE.finditer(line, found.start("text"), found.end("text"))
         if text[1]
     ]
-
-
-def _unescaped(escape: re.Match[bytes]) -> bytes:
-    byte, unit, sign = escape.groups()
-    if sign is not None:
-        return _SIGNS.get(sign, sign)
-    return bytes.fromhex(byte.decode()) if byte else chr(int(unit, 16)).encode(errors="replace")
 
 
 def _parted(line: bytes) -> list[Item] | None:

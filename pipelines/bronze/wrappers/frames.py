@@ -318,12 +318,12 @@ def _suffix(pattern: str, texts: Sequence[bytes], continued: Sequence[bytes]) ->
         and not pattern.endswith("%m")
         and 10 * sum(text.endswith(closer.encode()) for text in ends) >= 9 * len(ends)
     ):
-        behind = Counter(text[-2:] for text in ends)
-        return closer if behind else ""
-    trace = [text for text in ends if is_continued(text)]
-    if len(trace) < 3:
-        return ""
+        return closer
     common = _common_signs([text[::-1] for text in ends])[::-1]
+    if ends and all(text.startswith(b"{") for text in ends):
+        return common.rpartition("}")[2].replace("%", "%%")
+    if sum(map(is_continued, ends)) < 3:
+        return ""
     return common.replace("%", "%%") if common and common not in (")", "]", "}", '"') else ""
 
 

@@ -11,13 +11,13 @@ from highwater.pipelines.bronze.source import BOM
 from highwater.pipelines.bronze.wrappers.flattened import FLATTENED, SOFT_BREAKS
 from highwater.pipelines.bronze.wrappers.sections import SECTIONS, labeller
 from highwater.pipelines.bronze.wrappers.step import WITHIN
-from highwater.pipelines.bronze.wrappers.terminals import COLUMNS, WORDS, goes_on, without_colours
+from highwater.pipelines.bronze.wrappers.terminals import COLUMNS, WORDS, goes_on, shown_width
 
 #: Rows of a table, in which quotes hold line ends. Objects of a JSON document, with the number of objects and arrays
 #: around each. Stanzas, with a pattern of the line that begins one. Lines of a full width with the line behind them.
 ROWS, DOCUMENT, STANZA = "rows", "document", "stanza "
-_IN_TEXT = re.compile(rb'["\\]')
-_OUTSIDE = re.compile(rb'["{}\[\]]')
+_IN_TEXT = {b'"': re.compile(rb'["\\]'), b"'": re.compile(rb"['\\\n]")}
+_OUTSIDE = re.compile(rb"[\"'{}\[\]]")
 _QUOTE_OR_END = re.compile(rb'["\n]')
 
 
@@ -55,7 +55,7 @@ def split(blocks: Iterable[bytes], how: str, bytes_max: int, offset: int = 0, li
         label = labeller(rest)
         return (piece._replace(text=label(piece.text)) for piece in whole)
     if f"{kind} " == COLUMNS:
-        return _joined(whole, lambda before, _: shown_width(before) != int(rest), bytes_max)
+        return _joined(whole, lambda before, _: shown_width(before) not in (int(rest), int(rest) - 1), bytes_max)
     if f"{kind} " == WORDS:
         return _joined(whole, lambda before, line: not goes_on(before, line, int(rest)), bytes_max)
     if how == SOFT_BREAKS:
@@ -66,11 +66,6 @@ def split(blocks: Iterable[bytes], how: str, bytes_max: int, offset: int = 0, li
 def is_within_text(layout: Layout) -> bool:
     """Return True if records are objects or literals within a text, whose other lines have no wrapper."""
     return layout.pieces.startswith(DOCUMENT) or not FLATTENED.keys().isdisjoint(layout.name.split(WITHIN))
-
-
-def shown_width(line: bytes) -> int:
-    """Return how many characters of a line a terminal shows."""
-    return len(without_colours(line).removesuffix(b"\r").decode(errors="replace"))
 
 
 def lines(blocks: Iterable[bytes], offset: int, line_no: int, bytes_max: int) -> Iterator[Piece]:
@@ -171,34 +166,34 @@ def _rows(blocks: Iterable[bytes], offset: int, line_no: int, bytes_max: int) ->
 
 
 def _objects(blocks: Iterable[bytes], nested: int, offset: int, line_no: int, bytes_max: int) -> Iterator[Piece]:
-    """Yield objects at nesting depth `nested`. The text between them is skipped."""
+    """Yield objects and arrays at nesting depth `nested`. The text between them is skipped."""
     depth = 0
-    in_text = False
+    quote = b""
     held: list[bytes] = []  # of the object that is under way
     begun = 0
     begun_line = line_no
     escaped = 0  # signs of the next block that a backslash at the end of this one takes with it
     for block in blocks:
         start, position = 0, escaped
-        while match := (_IN_TEXT if in_text else _OUTSIDE).search(block, position):
+        while match := _IN_TEXT.get(quote, _OUTSIDE).search(block, position):
             position = match.end()
             sign = match[0]
-            if in_text:
+            if quote:
                 if sign == b"\\":
                     position += 1
                 else:
-                    in_text = False
-            elif sign == b'"':
-                in_text = True
+                    quote = b""
+            elif sign in _IN_TEXT:
+                quote = sign
             elif sign in b"{[":
-                if depth == nested and sign == b"{":
+                if depth == nested and (sign == b"{" or nested):
                     start = match.start()
                     begun = offset + start
                     begun_line = line_no + block.count(b"\n", 0, start)
                 depth += 1
             else:
                 depth -= 1
-                if depth == nested and sign == b"}":
+                if depth == nested and (sign == b"}" or nested):
                     text = b"".join([*held, block[start:position]])
                     yield Piece(begun, len(text), begun_line, text[:bytes_max], True, text.count(b"\n") + 1)
                     held = []

@@ -23,12 +23,13 @@ from highwater.pipelines.bronze.wrappers.remarks import has_others, is_preamble
 from highwater.pipelines.bronze.wrappers.sections import SECTIONS, headed, sections
 from highwater.pipelines.bronze.wrappers.step import OF_SOURCE, WITHIN, Step
 from highwater.pipelines.bronze.wrappers.terminals import (
+    BORDERS,
     COLOURS,
     COLUMNS,
     ENTITIES,
     WORDS,
     columns,
-    has_colours,
+    dressed_in,
     has_entities,
     rejoin,
     words,
@@ -42,13 +43,15 @@ _SHARE_MIN = 0.2
 _SAMPLE_MAX = 1 << 24
 #: Between the layouts of one file, in the name of the layout.
 ALTERNATIVE = f"{WITHIN}|{WITHIN}"
+#: An arrow within a part of a name, which `WITHIN` would cut otherwise.
+_ARROW = "=%>"
 #: Where templates read this share of the records, no other reading is tried.
 _READ = 0.85
 #: Containers are tried first: another reading has to be better by this factor.
 _BETTER = 1.03
 
 
-_NAMED = {COLOURS.name: COLOURS, ENTITIES.name: ENTITIES} | FLATTENED
+_NAMED = {step.name: step for step in (COLOURS, BORDERS, ENTITIES)} | FLATTENED
 NOT_GIVEN = "no line is of the layout that --log-format names"
 
 
@@ -105,7 +108,7 @@ def readings_of(name: str) -> list[Reading]:
     """Parse the name of a layout: one item, or several if the file has several layouts."""
     found = []
     for one in name.split(ALTERNATIVE):
-        *steps, layout = one.split(WITHIN)
+        *steps, layout = (part.replace(_ARROW, "=>") for part in one.split(WITHIN))
         order = steps.pop(0) if steps and steps[0] in ORDERS else ""
         found.append(Reading(order, tuple(steps), layout))
     return found
@@ -164,12 +167,10 @@ def _within(
         judge: returns the layout and score of plain lines.
     """
     # In JSON the sign of a colour is escaped as often as containers are nested: they are taken off within.
-    if any(map(has_colours, lines)) and not rows.is_json(lines):
-        chain, inferred = _within(_unwrapped(COLOURS, lines), depth, judge)
-        return (COLOURS, *chain), inferred
-    if has_entities(lines):
-        chain, inferred = _within(_unwrapped(ENTITIES, lines), depth, judge)
-        return (ENTITIES, *chain), inferred
+    dress = dressed_in(lines)
+    if dress is not None and (dress is ENTITIES or not rows.is_json(lines)):
+        chain, inferred = _within(_unwrapped(dress, lines), depth, judge)
+        return (dress, *chain), inferred
     best_chain: tuple[Step, ...] = ()
     is_json = depth > 0 and rows.is_json(lines)
     is_container = is_json and rows.is_document(lines)
@@ -249,14 +250,15 @@ def _joined(items: Sequence[Item]) -> Iterator[bytes]:
 
 def around(chain: Sequence[Step], layout: Layout, order: str = "") -> Layout:
     """Return a layout with wrappers around it, the outermost first."""
-    if not chain and not order:
+    if not chain and not order and "=>" not in layout.name:
         return layout
     unwrap = layout.unwrap or _as_is
+    parts = [*([order] if order else []), *(step.name for step in chain), layout.name]
     for step in reversed(chain):
         unwrap = rejoin(layout, unwrap, step) if _joins(step) else _both(step.unwrap, unwrap)
     return replace(
         layout,
-        name=WITHIN.join([*([order] if order else []), *(step.name for step in chain), layout.name]),
+        name=WITHIN.join(part.replace("=>", _ARROW) for part in parts),
         unwrap=unwrap,
         pieces=next((step.pieces for step in chain if step.pieces), ""),
         is_entry=any(step.is_entry for step in chain),

@@ -22,6 +22,7 @@ import orjson
 
 from highwater.pipelines.bronze.layout import Item
 from highwater.pipelines.bronze.layouts.anchors import is_timed
+from highwater.pipelines.bronze.layouts.literals import load_object
 from highwater.pipelines.bronze.layouts.structured import (
     Row,
     arrays,
@@ -41,6 +42,12 @@ from highwater.pipelines.bronze.wrappers.step import OF_SOURCE, Step
 
 _SAMPLE = 400
 _DELIMITERS = ",\t;|"
+#: Between the cells of a table with a rule below its names, as in Markdown; the rule, and what parts its rows.
+_RULED = "| "
+_RULE = re.compile(rb"[-:|+ ]*--[-:|+ ]*[|+][-:|+ ]*\r?")
+_PIPE = re.compile(r"(?<!\\)\|")
+#: Lines before a document, at most.
+_BEFORE_MAX = 20
 #: Nesting of objects that a document is cut into, at most.
 _NESTED_MAX = 8
 _BYTES_MAX = 1 << 24
@@ -53,14 +60,16 @@ _NAME_FIRST = re.compile(rb"\W{0,8}" + _NAME_OF_VALUE.pattern.partition(b")")[2]
 _LINE_BREAK = frozenset(("line-max",))
 _STREAMS = frozenset(("stdout", "stderr"))
 _PARTS = frozenset("PF")
-_JSON_BEGINS = re.compile(rb'\s*(?:\{\s*"|\[\s*(?:\{\s*"|\[|"))')
-_STRING_OR_SIGN = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[{}\[\],]')
+_JSON_BEGINS = re.compile(rb"\s*(?:\{\s*[\"'\w]|\[\s*(?:\{\s*[\"'\w]|\[|[\"']))")
+_STRING_OR_SIGN = re.compile(rb"\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)|'(?:[^'\\\n]|\\.)*+(?:'|\\?\Z)|[{}\[\],]")
 _NAMED = re.compile(
     rb"([ \t]*(?:-> |- |\* )?)([A-Za-z@_](?:[\w .@/\[\]#-]{0,59}?[\w.@/\[\]#-])??)[ \t]*+"
     rb"(:(?= |$)|=(?!=)|\|(?= ))[ \t]?(.*)"
 )
 
 
+#: A name, and the number of bytes of its value, which has line ends, as systemd exports it.
+_SIZED = re.compile(rb"^([A-Z_]\w{0,63})\n([^\0]{1,4}\0{4,7})(?<=\n.{8})", re.MULTILINE | re.DOTALL)
 _ELEMENT = re.compile(rb"\s*<([A-Za-z][\w:.-]*)(?=[\s>])")
 _TAG = re.compile(rb"<[A-Za-z][^<>]*>")
 _ATTRIBUTE = re.compile(r"(?<![\w:.-])([\w:.-]++)=\"([^\"]*+)\"")
@@ -195,7 +204,11 @@ def _json_shapes(lines: Sequence[bytes]) -> Iterator[Rows]:
         yield from (Rows(array=array) for array in dict.fromkeys(found for item in whole[:5] for found in arrays(item)))
         if len(texts) > 1:
             return
+    # What a session printed before an object is not a part of it.
     content = b"\n".join(lines)
+    if not _JSON_BEGINS.match(content):
+        begun = next((number for number, line in enumerate(lines[:_BEFORE_MAX]) if line[:1] in (b"[", b"{")), None)
+        content = b"" if begun is None else b"\n".join(lines[begun:])
     if not _JSON_BEGINS.match(content):
         return
     objects = [piece.text for piece in split([content], f"{DOCUMENT}0", len(content))]
@@ -234,14 +247,17 @@ def _closed(content: bytes) -> bytes:
 
 def _json(text: bytes) -> Any:
     try:
-        return orjson.loads(text)
+        return load_object(text)
     except ValueError:
-        return parsed(text) or None
+        return None
 
 
 def _tables(lines: Sequence[bytes]) -> Iterator[Rows]:
     """Yield shapes of tables with a header line. Without a header, columns are numbered."""
     texts = [line for line in lines if line.strip()]
+    ruled = next((number for number, line in enumerate(texts[:_SAMPLE]) if _RULE.fullmatch(line)), 0)
+    if ruled and len(head := _cells(texts[ruled - 1], _RULED)) > 1:
+        yield Rows(delimiter=_RULED, head=tuple(head))
     for delimiter in _DELIMITERS:
         if len(texts) < 2 or delimiter.encode() not in texts[0]:
             continue
@@ -290,6 +306,9 @@ def _dialect() -> None:
 
 def _cells(text: bytes, delimiter: str) -> list[str]:
     """Return the cells of a row. Empty if the text is not one row."""
+    if delimiter == _RULED:
+        cells = _PIPE.split(text.strip(b" \r").removeprefix(b"|").removesuffix(b"|").decode(errors="replace"))
+        return [cell.strip().strip("`").replace("\\|", "|").replace("<br>", "\n") for cell in cells]
     _dialect()
     try:
         found = list(csv.reader(text.decode(errors="replace").splitlines(keepends=True), delimiter=delimiter))
@@ -352,6 +371,10 @@ def _is_log(line: bytes) -> bool:
 def _fields(text: bytes) -> Row:
     """Return the named lines of a stanza. Other lines continue the previous one."""
     row: Row = {}
+    while (sized := _SIZED.search(text)) is not None:
+        end = sized.end() + int.from_bytes(sized[2], "little")
+        row[sized[1].decode()] = text[sized.end() : end].decode(errors="replace")
+        text = text[: sized.start()] + text[end + 1 :]
     name, outer = "", ""
     for line in text.split(b"\n"):
         match = _NAMED.fullmatch(line)
@@ -366,7 +389,7 @@ def _fields(text: bytes) -> Row:
             outer = "" if rest else key
         name = f"{outer}.{key}" if match[1] and outer else key
         row[name] = rest
-    return {name: _unquoted(item) for name, item in row.items() if item}
+    return {name: _unquoted(said) for name, item in row.items() if (said := item.rstrip("\n"))}
 
 
 def _unquoted(text: str) -> str:
@@ -384,7 +407,8 @@ def _unquoted(text: str) -> str:
 def _rows_of(shape: Rows, piece: bytes) -> Iterator[Row]:
     if shape.head:
         cells = _cells(piece, shape.delimiter)
-        if len(cells) == len(shape.head):
+        is_text = shape.delimiter != _RULED or (cells != list(shape.head) and any(cell.strip("-: ") for cell in cells))
+        if len(cells) == len(shape.head) and is_text:
             yield dict(zip(shape.head, cells, strict=True))
     elif shape.begins or shape.pairs or shape.names:
         fields = _parts if shape.element else _fields
@@ -396,7 +420,7 @@ def _rows_of(shape: Rows, piece: bytes) -> Iterator[Row]:
 
 
 def _pieces(shape: Rows) -> str:
-    if shape.head:
+    if shape.head and shape.delimiter != _RULED:
         return ROWS
     if shape.begins:
         return STANZA + shape.begins
@@ -409,8 +433,7 @@ def step_of(shape: Rows) -> Step:
     kind = next((kind for kind, is_given in kinds.items() if is_given), "json")
     is_flat = kind == "json" and not shape.array and not shape.lines and "[" not in shape.text + shape.by
     unwrap = partial(_flat, shape) if is_flat and shape.text else partial(_items, shape)
-    name = f"{kind} {msgspec.json.encode(shape).decode()}".replace("=>", "=\\u003e")
-    return Step(name, unwrap, _pieces(shape), is_entry=not shape.lines)
+    return Step(f"{kind} {msgspec.json.encode(shape).decode()}", unwrap, _pieces(shape), is_entry=not shape.lines)
 
 
 def hands_on(step: Step) -> bool:

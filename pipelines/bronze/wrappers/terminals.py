@@ -1,11 +1,12 @@
-"""Changes that terminals and web pages make to lines: colours, escaped signs, lines broken at a width. Pure."""
+"""Changes that terminals and web pages make to lines: colours, boxes, tags, lines broken at a width. Pure."""
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC
+from functools import partial
 
 from highwater.pipelines.bronze.layout import Item, Layout, Unwrap
 from highwater.pipelines.bronze.layouts.anchors import CONTINUATION, is_foreign, time_shape
@@ -17,12 +18,14 @@ COLUMNS, WORDS = "columns ", "words "
 _QUOTES = re.compile(rb"(?:[>|] ?)*")
 #: Lines within which a record's time must occur, if a terminal broke them.
 _BROKEN_MAX = 12
+#: Lines of a box: each line of text begins and ends with one.
+_BORDER = re.compile(rb"(?m)^\xe2[\x94\x95][\x80-\xbf] ?|(?<! ) *+\xe2[\x94\x95][\x80-\xbf]\r?$")
+_ENTITY = re.compile(rb"&(?:lt|gt|amp|quot|apos|nbsp|#\d{2,4}|#x[0-9a-fA-F]{2,4});")
+_BARE = re.compile(rb"[<>\"']")
+#: Tags within a line of text.
+_TAG = re.compile(rb"</?(?:a|b|code|em|font|i|mark|pre|samp|small|span|strong|tt|u)(?:\s[^<>]{0,400})?>")
 #: An escape sign that is escaped itself is of a container within.
 _COLOURS = re.compile(rb"(?<!\\)(?:\x1b|\^\[|#033|\\x1b|\\033|\\u001[bB])\[[0-9;?]*[A-Za-z]|\x1b\(B")
-
-
-def _plain(line: bytes) -> list[Item] | None:
-    return [(b"", without_colours(line), False, 0)]
 
 
 def without_colours(line: bytes) -> bytes:
@@ -30,32 +33,46 @@ def without_colours(line: bytes) -> bytes:
     return _COLOURS.sub(b"", line)
 
 
-COLOURS = Step("colours", _plain)
+def shown(line: bytes) -> bytes:
+    """Return a line as a terminal shows it, without the box around it."""
+    return _BORDER.sub(b"", without_colours(line)).removesuffix(b"\r")
 
 
-def has_colours(line: bytes) -> bool:
-    """Return True if a line has colours, in any spelling of the escape sign."""
-    return _COLOURS.search(line) is not None
+def shown_width(line: bytes) -> int:
+    """Return how many characters of a line a terminal shows."""
+    return len(shown(line).decode(errors="replace"))
 
 
-_ENTITY = re.compile(rb"&(?:lt|gt|amp|quot|apos|nbsp|#\d{2,4}|#x[0-9a-fA-F]{2,4});")
-_BARE = re.compile(rb"[<>\"']")
+def _unescaped(line: bytes) -> bytes:
+    line = _TAG.sub(b"", line)
+    return html.unescape(line.decode(errors="replace")).replace("\xa0", " ").encode() if b"&" in line else line
 
 
-def _unescaped(line: bytes) -> list[Item] | None:
-    if b"&" in line:
-        line = html.unescape(line.decode(errors="replace")).replace("\xa0", " ").encode()
-    return [(b"", line, False, 0)]
+def _line_step(name: str, change: Callable[[bytes], bytes]) -> Step:
+    return Step(name, lambda line: [(b"", change(line), False, 0)])
 
 
-ENTITIES = Step("entities", _unescaped)
+COLOURS = _line_step("colours", without_colours)
+BORDERS = _line_step("borders", shown)
+ENTITIES = _line_step("entities", _unescaped)
+
+
+def dressed_in(lines: Sequence[bytes]) -> Step | None:
+    """Return the step for signs that a terminal or a page adds to lines. None if it adds nothing."""
+    if any(map(_COLOURS.search, lines)):
+        return COLOURS
+    if 2 * sum(_BORDER.match(line) is not None for line in lines) > len(lines):
+        return BORDERS
+    return ENTITIES if has_entities(lines) else None
 
 
 def has_entities(lines: Sequence[bytes]) -> bool:
-    """Return True if lines have HTML entities: more lines have escaped characters than bare ones.
+    """Return True if lines have tags or HTML entities: more lines have escaped characters than bare ones.
 
     A single line suffices if no line has a bare character or quotes.
     """
+    if 5 * sum(_TAG.search(line) is not None for line in lines) > len(lines):
+        return True
     escaped = sum(_ENTITY.search(line) is not None for line in lines)
     bare = sum(_BARE.search(line) is not None for line in lines) if escaped == 1 else 0
     return escaped > bare and escaped > sum(b"<" in line or b">" in line for line in lines)
@@ -63,7 +80,7 @@ def has_entities(lines: Sequence[bytes]) -> bool:
 
 def columns(width: int) -> Step:
     """Return the step that joins lines wrapped by a terminal: a line of the full width continues."""
-    return Step(f"{COLUMNS}{width}", _rejoin, pieces=f"{COLUMNS}{width}")
+    return Step(f"{COLUMNS}{width}", partial(_rejoin, width), pieces=f"{COLUMNS}{width}")
 
 
 def words(width: int) -> Step:
@@ -85,8 +102,8 @@ def quotes_of(line: bytes) -> bytes:
     return b"" if found is None else found[0]
 
 
-def _rejoin(piece: bytes) -> list[Item] | None:
-    return [(b"", _line(piece.split(b"\n")), False, 0)]
+def _rejoin(width: int, piece: bytes) -> list[Item] | None:
+    return [(b"", _line(width, piece.split(b"\n")), False, 0)]
 
 
 def _respaced(piece: bytes) -> list[Item] | None:
@@ -100,7 +117,8 @@ def rejoin(layout: Layout, inner: Unwrap, step: Step) -> Unwrap:
         inner: removes the wrapper of a whole line.
         step: `columns` or `words`.
     """
-    join = _sentence if step.name.startswith(WORDS) else _line
+    is_words = step.name.startswith(WORDS)
+    join = _sentence if is_words else partial(_line, int(step.name.removeprefix(COLUMNS)))
     parse = layout.parser(UTC) if layout.is_structured else None
 
     def is_begun(before: Sequence[bytes], lines: Sequence[bytes]) -> bool:
@@ -135,8 +153,10 @@ def rejoin(layout: Layout, inner: Unwrap, step: Step) -> Unwrap:
     return unwrap
 
 
-def _line(lines: Sequence[bytes]) -> bytes:
-    return b"".join(line.removesuffix(b"\r") for line in lines)
+def _line(width: int, lines: Sequence[bytes]) -> bytes:
+    """Return a line whose parts had the full width. A blank at the end of a part may be lost."""
+    *parts, last = (line.removesuffix(b"\r") for line in lines)
+    return b"".join(part + b" " * (shown_width(part) == width - 1) for part in parts) + last
 
 
 def _sentence(lines: Sequence[bytes]) -> bytes:

@@ -9,12 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from pprint import pformat
 from textwrap import TextWrapper
 
 import pytest
 
 from tests.reading import read_folder
 from tests.renderings import Written, by_pattern
+from tests.unit.bronze.test_literals import javascript, ruby
 from tests.unit.bronze.test_random_logs import brokers, facts_of
 
 #: Records of each broker in a file.
@@ -193,6 +195,73 @@ def xml(form: str) -> Callable[[Sequence[Entry]], str]:
     return write
 
 
+def printed(write: Callable[[object], str], form: str, between: str = "\n") -> Callable[[Sequence[Entry]], str]:
+    """Return a writer of an object for each record, as a program prints it."""
+
+    def render(entries: Sequence[Entry]) -> str:
+        objects = [{"stream": f"kfk-{b}", "message": text, "id": n, "ok": True} for n, (b, text) in enumerate(entries)]
+        return form.format(between.join(map(write, objects)))
+
+    return render
+
+
+def fluent_bit(entries: Sequence[Entry]) -> str:
+    """Write a line for each line: a number, a tag, and a Ruby hash with the tag of the container."""
+    lines = [(broker, line) for broker, text in entries for line in text.split("\n")]
+    return "".join(
+        f'[{n % 7}] kube.kfk-{b}: [[1795{n:06}.1, {{}}], {{"log"=>{json.dumps(line)}, "pod"=>{{"name"=>"kfk-{b}"}}}}]\n'
+        for n, (b, line) in enumerate(lines)
+    )
+
+
+def rows_apart(entries: Sequence[Entry]) -> str:
+    """Write a document with the names of columns before rows, which are arrays of values."""
+    columns = [{"name": name, "type": "string"} for name in ("Time", "Id", "Pod", "Container", "Source", "Text")]
+    head = ("2026-11-20T15:33:21Z", "aks")
+    rows = [[*head, f"kfk-{b}", "kafka", "stdout", line] for b, text in entries for line in text.split("\n")]
+    return json.dumps({"tables": [{"name": "PrimaryResult", "columns": columns, "rows": rows}]})
+
+
+def fields_apart(entries: Sequence[Entry]) -> str:
+    """Write a document with an array of names and values for each record."""
+    rows = [{"@message": text, "@logStream": f"kfk-{b}", "@ptr": f"Cm{n}"} for n, (b, text) in enumerate(entries)]
+    found = [[{"field": name, "value": said} for name, said in row.items()] for row in rows]
+    return json.dumps({"results": found, "status": "Complete"}, indent=4)
+
+
+def box(entries: Sequence[Entry]) -> str:
+    """Write lines within a box of 120 columns, which breaks them."""
+    lines = [line.expandtabs(4) for _, text in entries for line in text.split("\n")]
+    parts = [line[at : at + 120] for line in lines for at in range(0, max(1, len(line)), 120)]
+    return "\n".join(["\u250c" + "\u2500" * 122 + "\u2510", *(f"\u2502 {part:120} \u2502" for part in parts), ""])
+
+
+def tagged(entries: Sequence[Entry]) -> str:
+    """Write coloured lines as a page has them."""
+    lines = [(broker, html.escape(line, False)) for broker, text in entries for line in text.split("\n")]
+    return "<pre>\n" + "".join(f'<span class="c{b}">kfk-{b}  | </span>{line}\n' for b, line in lines) + "</pre>\n"
+
+
+def ruled_table(entries: Sequence[Entry]) -> str:
+    """Write a table of Markdown with the parts of a record in its cells."""
+    rows = ["| Time | Broker | Level | Logger | Text |", "|---|:--|---|---|---|"]
+    for broker, text in entries:
+        time, level, logger, said = text.replace("|", "\\|").replace("\n", "<br>").split(" ", 3)
+        rows.append(f"| {time} | kfk-{broker} | {level} | {logger} | `{said}` |")
+    return "## Our incident\n\n" + "\n".join(rows) + "\n\nMore tomorrow.\n"
+
+
+def journal_export(entries: Sequence[Entry]) -> str:
+    """Write fields of systemd. The number of bytes is before a value with line ends."""
+    found = []
+    for number, (_, text) in enumerate(entries):
+        size = len(text.encode()).to_bytes(8, "little").decode("latin-1")
+        is_plain = "\n" not in text or any(sign in size for sign in map(chr, range(128, 256)))
+        said = f"MESSAGE={text.partition(chr(10))[0]}" if is_plain else f"MESSAGE\n{size}{text}"
+        found.append(f"__CURSOR=s=8a1;i={number}\nPRIORITY=6\n_PID=4711\n{said}\n_HOSTNAME=kfk\n\n")
+    return "".join(found)
+
+
 _LINKEDIN = by_pattern("%d{yyyy/MM/dd HH:mm:ss.SSS} %p [%c{1}] [%t] [kafka-server] [] %m")
 _PARTS = by_pattern("%d{UNIX_MILLIS} %p %c %m")
 #: Each shape: how a record is written, how records become a file, and the number of brokers in it.
@@ -257,6 +326,19 @@ SHAPES: dict[str, tuple[Callable[[Written], str], Callable[[Sequence[Entry]], st
         ),
         1,
     ),
+    "ruby-hashes": (KAFKA, printed(ruby, "{}\n"), 3),
+    "python-dicts": (KAFKA, printed(pformat, ">>> pprint(events)\n[{}]\n", ",\n "), 3),
+    "javascript-objects": (KAFKA, printed(javascript, "fetching ...\n[\n{}\n]\n", ",\n"), 3),
+    "fluent-bit": (KAFKA, fluent_bit, 3),
+    "rows-apart": (KAFKA, rows_apart, 3),
+    "fields-apart": (KAFKA, fields_apart, 3),
+    "box": (KAFKA, box, 1),
+    "tagged": (KAFKA, tagged, 3),
+    "ruled-table": (by_pattern("%d{yyyy-MM-dd'T'HH:mm:ss.SSS} %p %c %m"), ruled_table, 3),
+    "journal-export": (KAFKA, journal_export, 1),
+    "arrows": (KAFKA, by_line("{n} => kfk-{b} => {line}"), 3),
+    "padded-loggers": (by_pattern("%d %5p 42 --- [%15t] %-40c{1.} : %m"), by_entry("{line}\n"), 1),
+    "two-threads": (by_pattern("%d %p |%t| - [%c{1}] %t - %m"), by_entry("{line}\n"), 1),
     "service-wrapper": (KAFKA, by_line("INFO|5652/0|Service org.apache.kafka|26-11-20 15:33:21|{line}"), 1),
 }
 
