@@ -42,7 +42,7 @@ def readings(folder: Path) -> Iterator[tuple[str, int, int, str]]:
         table = pa.Table.from_batches(list(batches(several, how))).select(COLUMNS).combine_chunks()
         sink = hashlib.sha256()
         for column in table.columns:
-            for piece in column.make_chunks:
+            for piece in column.chunks:
                 sink.update(repr(piece.to_pylist()).encode(errors="replace"))
         unread = table.num_rows - table.column("problem").null_count
         yield str(Path(path).relative_to(folder)), table.num_rows, unread, sink.hexdigest()[:16]

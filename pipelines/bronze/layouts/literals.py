@@ -36,7 +36,7 @@ def load_object(text: bytes) -> Any:
         return orjson.loads(_as_json(text))
 
 
-def unescaped(text: bytes, has_bytes: bool = True) -> bytes:
+def unescape(text: bytes, has_bytes: bool = True) -> bytes:
     """Return the text of a string literal without its escapes.
 
     Args:
@@ -71,7 +71,7 @@ def _as_json(text: bytes) -> str:
             continue
         kind = found.lastgroup
         if kind == "text":
-            said = (said if before == "text" else b"") + unescaped(found[0].lstrip(b"bru")[1:-1], token[0] == "b")
+            said = (said if before == "text" else b"") + unescape(found[0].lstrip(b"bru")[1:-1], token[0] == "b")
             out[len(out) - (before == "text") :] = [json.dumps(said.decode(errors="replace"))]
         elif kind == "word":
             word = _WORDS.get(token, token)

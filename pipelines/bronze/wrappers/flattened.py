@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from highwater.pipelines.bronze.layout import Item
 from highwater.pipelines.bronze.layouts.anchors import has_anchor
-from highwater.pipelines.bronze.layouts.literals import unescaped
+from highwater.pipelines.bronze.layouts.literals import unescape
 from highwater.pipelines.bronze.layouts.patterns import LEVEL
 from highwater.pipelines.bronze.layouts.times import TIME
 from highwater.pipelines.bronze.wrappers.step import Step
@@ -39,7 +39,7 @@ def _unquoted(line: bytes) -> list[Item] | None:
     if found is None:
         return None
     return [
-        (b"", unescaped(text[1]), False, text.start())
+        (b"", unescape(text[1]), False, text.start())
         for text in _ESCAPED_LINE.finditer(line, found.start("text"), found.end("text"))
         if text[1]
     ]

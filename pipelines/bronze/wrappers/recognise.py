@@ -29,7 +29,7 @@ from highwater.pipelines.bronze.wrappers.terminals import (
     ENTITIES,
     WORDS,
     columns,
-    dressed_in,
+    find_dress,
     has_entities,
     rejoin,
     words,
@@ -167,7 +167,7 @@ def _within(
         judge: returns the layout and score of plain lines.
     """
     # In JSON the sign of a colour is escaped as often as containers are nested: they are taken off within.
-    dress = dressed_in(lines)
+    dress = find_dress(lines)
     if dress is not None and (dress is ENTITIES or not rows.is_json(lines)):
         chain, inferred = _within(_unwrapped(dress, lines), depth, judge)
         return (dress, *chain), inferred

@@ -44,7 +44,7 @@ _SAMPLE = 400
 _DELIMITERS = ",\t;|"
 #: Between the cells of a table with a rule below its names, as in Markdown; the rule, and what parts its rows.
 _RULED = "| "
-_RULE = re.compile(rb"[-:|+ ]*--[-:|+ ]*[|+][-:|+ ]*\r?")
+_RULE = re.compile(rb"(?=[-: ]*+[|+])[ |+:]*+--[-:|+ ]*+\r?")
 _PIPE = re.compile(r"(?<!\\)\|")
 #: Lines before a document, at most.
 _BEFORE_MAX = 20

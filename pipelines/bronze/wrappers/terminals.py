@@ -33,14 +33,14 @@ def without_colours(line: bytes) -> bytes:
     return _COLOURS.sub(b"", line)
 
 
-def shown(line: bytes) -> bytes:
+def strip_dress(line: bytes) -> bytes:
     """Return a line as a terminal shows it, without the box around it."""
     return _BORDER.sub(b"", without_colours(line)).removesuffix(b"\r")
 
 
 def shown_width(line: bytes) -> int:
     """Return how many characters of a line a terminal shows."""
-    return len(shown(line).decode(errors="replace"))
+    return len(strip_dress(line).decode(errors="replace"))
 
 
 def _unescaped(line: bytes) -> bytes:
@@ -53,11 +53,11 @@ def _line_step(name: str, change: Callable[[bytes], bytes]) -> Step:
 
 
 COLOURS = _line_step("colours", without_colours)
-BORDERS = _line_step("borders", shown)
+BORDERS = _line_step("borders", strip_dress)
 ENTITIES = _line_step("entities", _unescaped)
 
 
-def dressed_in(lines: Sequence[bytes]) -> Step | None:
+def find_dress(lines: Sequence[bytes]) -> Step | None:
     """Return the step for signs that a terminal or a page adds to lines. None if it adds nothing."""
     if any(map(_COLOURS.search, lines)):
         return COLOURS
