@@ -100,7 +100,8 @@ KINDS_OF_MESSAGES = tuple(map(_detector, OF_MESSAGES))
 def also_logged(facts: Facts, incidents: Sequence[LoggedIncident] = ()) -> Iterable[LoggedIncident]:
     """Yield an incident for each text at WARN or above that is part of none of `incidents`.
 
-    A text whose kind of incident was not found at its time has the severity "info".
+    A text whose kind of incident was not found at its time has the severity "info". A minor text that begins with the
+    shutdown of the whole cluster, too.
     """
     by_kind: dict[tuple[str, str], list[LoggedIncident]] = defaultdict(list)
     for incident in incidents:
@@ -117,8 +118,12 @@ def also_logged(facts: Facts, incidents: Sequence[LoggedIncident] = ()) -> Itera
             texts[text.cluster_id, text.key].append(text)
         elif outside:
             remarks[text.cluster_id, text.key].append(text._replace(moments=outside))
+    ends = facts.brokers.shutdown_times
     for key, same in texts.items():
-        yield _incident(facts, [*same, *remarks.pop(key, ())])
+        incident = _incident(facts, [*same, *remarks.pop(key, ())])
+        end_us = ends.get(incident.cluster_id)
+        is_of_shutdown = incident.severity == MINOR and end_us is not None and incident.start_us >= end_us
+        yield replace(incident, severity=INFO, advice="") if is_of_shutdown else incident
     for same in remarks.values():
         yield replace(_incident(facts, same), severity=INFO, advice="")
 

@@ -8,7 +8,7 @@ import pytest
 
 from highwater.pipelines.incidents import questions
 from highwater.pipelines.incidents.facts import Facts
-from highwater.pipelines.incidents.incident import CRITICAL, MAJOR, MINOR, LoggedIncident, Remedy
+from highwater.pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident, Remedy
 from highwater.pipelines.incidents.kinds import BY_NAME, KINDS
 from highwater.pipelines.incidents.story import can_cause, incidents_of
 from highwater.pipelines.messages.atlas import atlas
@@ -476,6 +476,19 @@ def test_the_end_of_a_cluster_is_no_outage() -> None:
     assert not detected("partitions_without_leader", availability=[outage(105, None)], **rows)
     (stopped,) = detected("broker_stopped", **rows)
     assert stopped.sentence.startswith("The whole cluster was shut down")
+
+
+@pytest.mark.parametrize(
+    ("second", "level", "severity"), [(90, "ERROR", MINOR), (106, "ERROR", INFO), (106, "FATAL", MAJOR)]
+)
+def test_an_error_as_the_whole_cluster_shuts_down_is_a_remark(second: int, level: str, severity: str) -> None:
+    ends = [event(100 + broker, "shutting_down", broker) for broker in (1, 2)]
+    last = [{"cluster_id": "c", "broker_id": broker, "last_time": 110 * S, "seconds_before": 10} for broker in (1, 2)]
+    facts = facts_of("kafka.A", level, ["[x] a text that no entry has"], lifecycle=ends, last_lines=last, files=FILES)
+    for row in facts.loud:
+        row |= {"first_time": second * S, "last_time": second * S}
+    (found,) = BY_NAME["also_logged"].detect(facts)
+    assert (found.severity, bool(facts.brokers.shutdown_times)) == (severity, True)
 
 
 def test_a_chain_reads_true() -> None:
