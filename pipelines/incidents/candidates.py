@@ -17,7 +17,7 @@ from highwater.pipelines.messages.atlas import HOUSEKEEPING
 #: Lines count this long before an incident, microseconds.
 _BEFORE_US = 30_000_000
 #: Characters of a line that a sentence shows.
-_SHOWN_MAX = 160
+_SHOWN_MAX = 600
 #: A line belongs to an incident that begins at most this long after it, or ended this long before it, microseconds.
 SLACK_US = 30_000_000
 #: A line that precedes an incident by less has no distance worth a number, microseconds.

@@ -83,6 +83,8 @@ def _of_findings(report: Report, findings: Sequence[Finding], chains: Sequence[C
 def _lost(findings: Sequence[Finding]) -> str:
     """Return the number of lost records in words, if offsets show it."""
     texts = TEXTS[findings[0].rule_id]
+    if not texts.is_on_replicas:
+        return number(len(findings), "acknowledged batch", "acknowledged batches")
     offsets = [(finding.offset_start, finding.offset_end) for finding in findings]
     sizes = [end - start for start, end in offsets if start is not None and end is not None]
     what = texts.broken
@@ -159,11 +161,14 @@ _CLAUSE: Final = re.compile(r"(?=: |; |, (?:and|but|so|then|until|when|where|whi
 def _keep_and_resend(report: Report, findings: Sequence[Finding]) -> str:
     """Return instructions to preserve the records that replicas still have, and to find the records to resend."""
     first = findings[0]
+    if not TEXTS[first.rule_id].is_on_replicas:
+        return f"No replica has the records. Send them again: highwater trace finding {first.finding_id[:8]}"
     down = sorted(
         {
             broker_id
             for incident in report.incidents
             if incident.end_time is None and incident.kind in _DOWN and incident.start_time <= (first.time or "")
+            if first.cluster_id in (None, incident.cluster_id)
             for broker_id in incident.broker_ids
         }
     )

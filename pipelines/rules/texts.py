@@ -31,6 +31,8 @@ class RuleTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     #: by legal way that makes what it looks at, why it is silent; a way not listed does not touch it
     silent: dict[str, str]
     broken: str = ""  #: headline of a violation; of a rule of loss, what is lost. Empty if the rule has no violations
+    #: False if each finding of a rule of loss is a batch that was never written: no replica has its records
+    is_on_replicas: bool = True
 
 
 class _Texts(msgspec.Struct, forbid_unknown_fields=True):
