@@ -158,7 +158,7 @@ def remarks(signatures: Sequence[Signature], lines: str = _LINES) -> str:
                 {_FIRST_LINE} AS line, left({WITHOUT_FRAMES}, {MESSAGE_MAX}) AS message
             FROM {lines}
             WHERE time IS NOT NULL AND (level IN ({_texts(_LEVELS)}){quiet})
-        ), named AS (
+        ), named AS MATERIALIZED (
             SELECT *, {_signature_of(signatures)} AS signature FROM lines
         ), matched AS (
             SELECT signature, cluster_id, broker_id, time, message,

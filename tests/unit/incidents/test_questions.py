@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from highwater.pipelines.base.arrow_rows import dicts
@@ -30,20 +31,29 @@ def line(
     }
 
 
+LINES = pa.schema(
+    {
+        "cluster_id": pa.string(),
+        "broker_id": pa.int32(),
+        "time": pa.timestamp("us", "UTC"),
+        "level": pa.string(),
+        "logger": pa.string(),
+        "message": pa.string(),
+        "file_id": pa.string(),
+        "byte_offset": pa.int64(),
+    }
+)
+FILES = pa.schema({"cluster_id": pa.string(), "broker_id": pa.int32(), "resolution_us": pa.int64()})
+
+
 def ask(statement: str, lines: list[dict[str, Any]], resolution_us: int = 1000) -> list[dict[str, Any]]:
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
-    connection.execute(
-        "CREATE TABLE bronze_log_lines (cluster_id varchar, broker_id integer, time timestamptz, level varchar, "
-        "logger varchar, message varchar, file_id varchar, byte_offset bigint)"
-    )
-    connection.execute("CREATE TABLE bronze_log_files (cluster_id varchar, broker_id integer, resolution_us bigint)")
-    for broker_id in {row["broker_id"] for row in lines}:
-        connection.execute("INSERT INTO bronze_log_files VALUES ('c', ?, ?)", (broker_id, resolution_us))
-    for number, row in enumerate(lines):
-        connection.execute(
-            "INSERT INTO bronze_log_lines VALUES (?, ?, ?, ?, ?, ?, 'f', ?)", (*row.values(), number * 100)
-        )
+    rows = [row | {"file_id": "f", "byte_offset": number * 100} for number, row in enumerate(lines)]
+    brokers = {row["broker_id"] for row in lines}
+    files = [{"cluster_id": "c", "broker_id": broker, "resolution_us": resolution_us} for broker in brokers]
+    connection.register("bronze_log_lines", pa.Table.from_pylist(rows, LINES))
+    connection.register("bronze_log_files", pa.Table.from_pylist(files, FILES))
     return dicts(connection.sql(statement).to_arrow_table())
 
 

@@ -126,7 +126,7 @@ def loud(second: float, line: str, broker_id: int | None = 2) -> dict[str, objec
         ([loud(95, "gone", 3)], ""),
         ([loud(100, "now", None)], "a node, just before it: now."),
         ([loud(69, "long ago"), loud(101, "after it"), loud(80, "a peer", 3)], ""),
-        ([loud(100, "x" * 200)], f"broker 2, just before it: {'x' * 159}…"),
+        ([loud(100, "x" * 700)], f"broker 2, just before it: {'x' * 599}…"),
         ([loud(95, "of filebeat") | {"logger": "pipeline/output.go"}], ""),
         ([loud(second, "x") for second in range(50, 101)], ""),
     ],
