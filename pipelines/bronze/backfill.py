@@ -35,7 +35,7 @@ def in_batches(logs: Iterable[Profile], batch_bytes: int) -> list[list[Profile]]
     batches: list[list[_Unit]] = []
     batch: list[_Unit] = []
     for unit in sorted(map(_unit, by_file.values()), key=lambda unit: (unit.first_us, unit.logs[0].path)):
-        if batch and _size(batch) + unit.size_bytes > batch_bytes:
+        if batch and sum(other.size_bytes for other in (*batch, unit)) > batch_bytes:
             end = _end([*batch, unit], batch_bytes // 2)
             batches.append(batch[:end])
             batch = batch[end:]
@@ -52,10 +52,6 @@ def _unit(logs: list[Profile]) -> _Unit:
     first_us = min(log.first_us or 0 for log in logs)
     last_us = max(log.last_us or 0 for log in logs)
     return _Unit(first_us, last_us, sum(map(text_bytes, logs)), logs)
-
-
-def _size(units: Iterable[_Unit]) -> int:
-    return sum(unit.size_bytes for unit in units)
 
 
 def _end(units: Sequence[_Unit], size_bytes_min: int) -> int:

@@ -94,11 +94,8 @@ def brokers_of_names(
         if name in ids:
             if len(ids[name]) == 1 and (name.is_of_broker or name.shape not in refuted):
                 broker_of[name] = next(iter(ids[name]))
-        elif name.shape not in refuted and confirmed[name.shape] >= _needed(name):
+        elif name.shape not in refuted and confirmed[name.shape] >= (
+            0 if name.says_id else 1 if name.is_of_broker else _WITNESSES_MIN
+        ):
             broker_of[name] = name.number
     return broker_of
-
-
-def _needed(name: BrokerName) -> int:
-    """Return how many other names of the same form must contain the id of their broker to confirm this one."""
-    return 0 if name.says_id else 1 if name.is_of_broker else _WITNESSES_MIN

@@ -59,7 +59,7 @@ def convert(blocks: Iterator[bytes]) -> tuple[str | None, Iterator[bytes]]:
     if encoding in _UNITS:
         first, whole = _begun(_decoded(whole, encoding))
     if encoding_of(first) == _CARRIAGE_RETURNS:
-        return encoding or _CARRIAGE_RETURNS, _line_feeds(whole)
+        return encoding or _CARRIAGE_RETURNS, (block.replace(b"\r", b"\n") for block in whole)
     return encoding, whole
 
 
@@ -114,7 +114,3 @@ def _decoded(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
         # Files that were put together have marks within.
         if text := decoder.decode(block).replace("\ufeff", ""):
             yield text.encode(errors="replace")
-
-
-def _line_feeds(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    return (block.replace(b"\r", b"\n") for block in blocks)

@@ -92,7 +92,7 @@ def explain_file(path: str, zone: str, record_bytes_max: int, log_format: str = 
     layout = layout_named(first.layout)
     yield from described(layout.name)
     with open_file(path) as file:
-        yield from _of_records(_sourced(Source(file), layout, record_bytes_max), layout, zone)
+        yield from _of_records(sourced_records(Source(file).blocks(), layout, record_bytes_max), layout, zone)
 
 
 def described(name: str) -> Iterator[tuple[str, str]]:
@@ -103,10 +103,6 @@ def described(name: str) -> Iterator[tuple[str, str]]:
             yield ("frame" if kind == "frame" else "container"), rest if kind == "frame" else step
         yield "layout", layout
         yield "order", IN_WORDS.get(order, "its records are in the order of their times")
-
-
-def _sourced(source: Source, layout: Layout, record_bytes_max: int) -> Iterator[tuple[bytes | None, RawRecord]]:
-    return sourced_records(source.blocks(), layout, record_bytes_max)
 
 
 def _of_records(

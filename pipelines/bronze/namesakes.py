@@ -44,8 +44,8 @@ def told_apart(logs: Iterable[FileEvidence]) -> list[tuple[str, str]]:
                     f"is of broker {broker_id}, and so is {other} with another address, but no line shows a cluster"
                 )
                 raise InputError(path, problem, _REMEDY)
-            if both := _overlapping(here, there):
-                path, other = both
+            if both := next(((log, copy) for log, copy in product(here, there) if log.is_beside(copy)), None):
+                path, other = (log.path for log in both)
                 problem = f"is of broker {broker_id} at the same time as {other}, and no line shows their clusters"
                 raise InputError(path, problem, _REMEDY)
             problem = f"no line shows its cluster, and it is taken for the same broker {broker_id} as {other}: if not, "
@@ -60,8 +60,3 @@ def _is_one(logs: Sequence[FileEvidence], others: Sequence[FileEvidence]) -> boo
     if listeners & other_listeners or locals_ & other_locals:
         return True
     return False if (listeners and other_listeners) or (locals_ and other_locals) else None
-
-
-def _overlapping(logs: Sequence[FileEvidence], others: Sequence[FileEvidence]) -> tuple[str, str] | None:
-    """Return two logs of one kind whose times overlap. None if there are none."""
-    return next(((log.path, other.path) for log, other in product(logs, others) if log.is_beside(other)), None)

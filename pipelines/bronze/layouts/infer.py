@@ -359,11 +359,8 @@ def _field_of(texts: Sequence[bytes], enough: float) -> str | None:
     if len(texts) < enough:
         return None
     names = [text.decode(errors="replace") for text in texts]
-    return (
-        _named([name for name in names if is_kafka(re.sub(r":\d+$", "", name.strip()))] or names)
-        if (sum(is_kafka(re.sub(r":\d+$", "", name.strip())) for name in names) >= enough)
-        else "%t"
-    )
+    of_kafka = [name for name in names if is_kafka(re.sub(r":\d+$", "", name.strip()))]
+    return _named(of_kafka or names) if len(of_kafka) >= enough else "%t"
 
 
 def _shape(match: re.Match[bytes]) -> str:

@@ -48,6 +48,7 @@ _NAME = re.compile(r"(?!\d)[\w.@:/-]{1,80}")
 _COMMON = 0.7
 #: Errors of values that are no times.
 _NO_TIME = (ValueError, TypeError, KeyError, OverflowError)
+_LEVELS = frozenset(name.decode() for name in LEVEL_ALIASES)
 #: Fields that are tried as the message, at most.
 _MESSAGES_MAX = 3
 
@@ -202,7 +203,7 @@ def layouts(table: Sequence[Row]) -> Iterator[Layout]:
     """Yield layouts that rows of a container may have."""
     columns = columns_of(_of_one_program(table[:: max(1, len(table) // _SAMPLE)]))
     whole = {path: items for path, items in columns.items() if None not in items}
-    levels = [path for path, items in whole.items() if all(map(_is_level, items))]
+    levels = [path for path, items in whole.items() if all(str(item).upper().strip() in _LEVELS for item in items)]
     loggers = [path for path, items in columns.items() if 2 * sum(map(_is_logger, items)) >= len(items)]
     contexts = [path for path, items in columns.items() if 2 * sum(map(names_node, items)) > len(items)]
     times = _times(whole)
@@ -210,8 +211,9 @@ def layouts(table: Sequence[Row]) -> Iterator[Layout]:
         return
     messages = [path for path in text_columns(columns) if path not in {*times, *loggers}]
     if not messages:
-        messages = [path for path in _longest(whole) if path not in {*times, *loggers, *levels}]
-    named = [(path, form) for path in loggers[:2] for form in _logger_forms(columns[path])] or [("", "")]
+        texts = [path for path in whole if path not in {*times, *loggers, *levels} and all(map(_is_text, whole[path]))]
+        messages = sorted(texts, key=lambda path: -sum(map(len, whole[path])))
+    named = [(path, _logger_form(columns[path])) for path in loggers[:2]] or [("", "")]
     for message, (logger, field) in product(messages[:_MESSAGES_MAX], named):
         time = next(iter(times))
         form = times[time]
@@ -232,15 +234,6 @@ def _of_one_program(table: Sequence[Row]) -> list[Row]:
     counts = Counter(path for row in table for path in row)
     common = [path for path, count in counts.items() if count >= _COMMON * len(table)]
     return [row for row in table if all(path in row for path in common)] or list(table)
-
-
-def _longest(columns: Mapping[str, Sequence[Any]]) -> list[str]:
-    texts = {
-        path: items
-        for path, items in columns.items()
-        if all(isinstance(item, str) and not _is_trace(item) for item in items)
-    }
-    return sorted(texts, key=lambda path: -sum(map(len, texts[path])))
 
 
 def _times(columns: Mapping[str, Sequence[Any]]) -> dict[str, str]:
@@ -290,20 +283,16 @@ def _number(item: Any) -> int | float | None:
     return item if isinstance(item, int | float) and not isinstance(item, bool) else None
 
 
-def _is_level(item: Any) -> bool:
-    return isinstance(item, str) and item.upper().strip().encode() in LEVEL_ALIASES
-
-
 def _is_logger(item: Any) -> bool:
     return isinstance(item, str) and is_kafka(item)
 
 
-def _logger_forms(names: Sequence[Any]) -> list[str]:
-    """Return the layout fields for names: full logger names, or names that need the message to resolve."""
+def _logger_form(names: Sequence[Any]) -> str:
+    """Return the layout field for names: full logger names, or names that need the message to resolve."""
     kafkas = [name for name in names if _is_logger(name)]
     if any(map(is_trait, kafkas)) or not any("." in name for name in kafkas):
-        return ["%c{1}"]
-    return ["%c"]
+        return "%c{1}"
+    return "%c"
 
 
 def layout_of_name(name: str) -> Layout:
@@ -355,7 +344,8 @@ def _maker(key_of: Mapping[str, str]) -> Callable[[Clock], Parser]:
             follows = _trace(fields, said) or (_exception(fields) if _HAS_EXCEPTION.search(text) else None)
             if follows is not None:
                 said = follows if follows.startswith(said) else f"{said}\n{follows}"
-            if context and _is_context(component := value(fields, context)):
+            component = value(fields, context) if context else None
+            if isinstance(component, str) and is_context(component.encode(errors="replace")):
                 said = f"[{component}] {said}"
             body = said.encode(errors="replace")
             if CONTINUATION.match(rest):
@@ -415,9 +405,8 @@ def names_node(item: Any) -> bool:
     return isinstance(item, str) and any(part is not None for part in parse_context(item)[:6])
 
 
-def _is_context(item: Any) -> bool:
-    """Return True if a value is the component that Kafka messages have in brackets."""
-    return isinstance(item, str) and is_context(item.encode(errors="replace"))
+def _is_text(item: Any) -> bool:
+    return isinstance(item, str) and not _is_trace(item)
 
 
 def _is_trace(text: str) -> bool:
