@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from highwater.jobs.configuration import checked_config
+from highwater.jobs.configuration import check_config
 from highwater.jobs.fetch_jars import fetch_missing
-from highwater.jobs.lakes import tables_in
+from highwater.jobs.lakes import list_tables
 from highwater.jobs.steps import Run, audited, make_report
 from highwater.log_source import KafkaBrokerLog
 from highwater.pipelines.base.config import Config
@@ -26,7 +26,7 @@ from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.lake.stored_tables import StoredTables
 from highwater.pipelines.report.model import Finding, Headline, Incident, Report
-from highwater.pipelines.report.printed import printed
+from highwater.pipelines.report.printed import print_report
 from highwater.pipelines.spark.session import build_session
 from highwater.pipelines.storage.place import Place, place_of
 from highwater.schemas.bronze import LOG_FILES
@@ -90,7 +90,7 @@ class Audit:
     @property
     def tables(self) -> list[str]:
         """Names of the views and tables, as SQL has them."""
-        tables = tables_in(self.lake)
+        tables = list_tables(self.lake)
         return [*(view.name for view in list_views(tables)), *map(make_alias, tables)]
 
     def table(self, name: str) -> pa.Table:
@@ -107,7 +107,7 @@ class Audit:
         Raises:
             InputError: it is not a query, or it cannot be answered.
         """
-        return LakeReader(self.lake, tables_in(self.lake)).query(query)
+        return LakeReader(self.lake, list_tables(self.lake)).query(query)
 
     def spark(self, name: str) -> DataFrame:
         """Return a table or view as a DataFrame of Spark.
@@ -128,7 +128,7 @@ class Audit:
 
     def __str__(self) -> str:
         """Return what the command prints of the report."""
-        return printed(self.report, "text")
+        return print_report(self.report, "text")
 
     def __repr__(self) -> str:
         return f"<Audit of {self.lake}>"
@@ -198,7 +198,7 @@ def open(  # the name that others use for what opens
         InputError: there is no lake.
     """
     place = place_of(lake)
-    tables_in(place)
+    list_tables(place)
     config = _config(None, conf, settings)
     return Audit(
         Run(
@@ -250,7 +250,7 @@ def _session(config: Config, lake: Place | None) -> SparkSession:
 
 
 def _config(master: str | None, conf: PathLike | None, settings: Mapping[str, Any] | None) -> Config:
-    return checked_config(None if conf is None else Path(conf), {**(settings or {}), "session.master": master})
+    return check_config(None if conf is None else Path(conf), {**(settings or {}), "session.master": master})
 
 
 def _time(time: datetime | str | None) -> datetime | None:

@@ -16,7 +16,7 @@ import orjson
 import urllib3
 
 from highwater.pipelines.base.errors import ConfigError
-from highwater.pipelines.report.happened import account_of, bug, window
+from highwater.pipelines.report.happened import get_account, show_bug, show_window
 from highwater.pipelines.report.model import Incident
 
 #: PagerDuty's key is a secret, which the list of processes would show.
@@ -77,31 +77,31 @@ def is_address(text: str) -> bool:
         return False
 
 
-def body(form: str, alert: Alert, environment: Mapping[str, str] = os.environ) -> bytes:
+def build_body(form: str, alert: Alert, environment: Mapping[str, str] = os.environ) -> bytes:
     """Return the request body of an alert.
 
     Args:
         form: format of the service, for example ``slack``.
     """
-    makers = {"json": _json, "slack": _slack, "pagerduty": _pagerduty, "alertmanager": _alertmanager}
+    makers = {"json": _fill_json, "slack": _fill_slack, "pagerduty": _fill_pagerduty, "alertmanager": _fill_alert}
     return orjson.dumps(makers[form](alert, environment))
 
 
-def _json(alert: Alert, _: Mapping[str, str]) -> Any:
+def _fill_json(alert: Alert, _: Mapping[str, str]) -> Any:
     return {"status": "ended" if alert.has_ended else "begun", "incident": alert.incident.model_dump(mode="json")}
 
 
-def _slack(alert: Alert, _: Mapping[str, str]) -> Any:
+def _fill_slack(alert: Alert, _: Mapping[str, str]) -> Any:
     incident = alert.incident
     state = "ended" if alert.has_ended else incident.severity
-    lines = [f"*{state}* {window(incident)} UTC: {account_of(incident)}"]
+    lines = [f"*{state}* {show_window(incident)} UTC: {get_account(incident)}"]
     if incident.advice and not alert.has_ended:
         lines.append(incident.advice)
     text = "\n".join(lines).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return {"text": text}
 
 
-def _pagerduty(alert: Alert, environment: Mapping[str, str]) -> Any:
+def _fill_pagerduty(alert: Alert, environment: Mapping[str, str]) -> Any:
     incident = alert.incident
     event = {
         "routing_key": environment.get(KEY_VARIABLE, ""),
@@ -120,7 +120,7 @@ def _pagerduty(alert: Alert, environment: Mapping[str, str]) -> Any:
             "class": incident.kind,
             "custom_details": {
                 "advice": incident.advice,
-                "known_bug": bug(incident),
+                "known_bug": show_bug(incident),
                 "partitions": list(incident.topic_partitions),
                 **incident.figures,
             },
@@ -128,7 +128,7 @@ def _pagerduty(alert: Alert, environment: Mapping[str, str]) -> Any:
     }
 
 
-def _alertmanager(alert: Alert, _: Mapping[str, str]) -> Any:
+def _fill_alert(alert: Alert, _: Mapping[str, str]) -> Any:
     """Return the alert as a list for version 2 of Alertmanager's API."""
     incident = alert.incident
     labels = {
@@ -139,7 +139,7 @@ def _alertmanager(alert: Alert, _: Mapping[str, str]) -> Any:
     }
     alert_fields = {
         "labels": labels,
-        "annotations": {"summary": incident.sentence, "description": incident.advice, "known_bug": bug(incident)},
+        "annotations": {"summary": incident.sentence, "description": incident.advice, "known_bug": show_bug(incident)},
         "startsAt": incident.start_time,
     }
     return [alert_fields | {"endsAt": incident.end_time} if alert.has_ended and incident.end_time else alert_fields]
@@ -152,7 +152,7 @@ def post(url: str, form: str, alert: Alert) -> None:
         Undelivered: the service did not accept the alert.
     """
     outcome = [f"no answer within {_TIMEOUT_S} s"]
-    content = body(form, alert)
+    content = build_body(form, alert)
     # The client's timeout applies to a single read: a response of one byte per second would never time out.
     sending = Thread(target=lambda: outcome.__setitem__(0, _send(url, content)), daemon=True)
     sending.start()
@@ -214,7 +214,7 @@ def call(command: str, alert: Alert) -> None:
     try:
         subprocess.run(
             shlex.split(command),
-            input=body("json", alert),
+            input=build_body("json", alert),
             env={**os.environ, **environment},
             timeout=_TIMEOUT_S,
             check=True,

@@ -37,7 +37,7 @@ def main(logs: Path) -> int:
         )
         # The JVM outlives the command that started it while it writes.
         deadline = time.monotonic() + TIMEOUT_S
-        while _alive(process) and time.monotonic() < deadline:
+        while _is_alive(process) and time.monotonic() < deadline:
             time.sleep(0.2)
         if not archived.is_file():
             sys.stderr.write("highwater: no class archive of the JVM could be made; starts take longer\n")
@@ -49,7 +49,7 @@ def main(logs: Path) -> int:
     return 0
 
 
-def _alive(process: subprocess.Popen[bytes]) -> bool:
+def _is_alive(process: subprocess.Popen[bytes]) -> bool:
     process.poll()
     try:
         os.killpg(process.pid, 0)

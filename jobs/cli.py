@@ -14,13 +14,13 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from highwater.jobs.configuration import checked_config
+from highwater.jobs.configuration import check_config
 from highwater.jobs.exit_codes import ExitCode
 from highwater.jobs.help import COMPLETE_VARIABLE, Highwater, Verbs, complain_of_use, complete
-from highwater.jobs.help import completion as completion_of
+from highwater.jobs.help import generate_completion as completion_of
 from highwater.jobs.inquiry_verbs import VERBS
 from highwater.jobs.options import ALERT_FORMATS, DAYS, PLACE, SECTION_NAMES, SEVERITIES, options
-from highwater.jobs.redaction import redaction_key
+from highwater.jobs.redaction import read_redaction_key
 from highwater.jobs.streams import leave_stdout, open_closed
 from highwater.pipelines.base.config import Config, load_config
 from highwater.pipelines.base.console import RichConsole, escape_text
@@ -35,7 +35,7 @@ DEBUG_VARIABLE = "HIGHWATER_DEBUG"
 _GC_THRESHOLD: Final = 200_000
 
 
-def _days(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
+def _check_days(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
     if text is not None and not DAYS.fullmatch(text):
         raise click.BadParameter(f"invalid number of days {text!r}; expected for example 90d")
     return text
@@ -57,7 +57,7 @@ def audit(logs: tuple[Place, ...], opens: bool, **given: Any) -> ExitCode:
     """Read LOGS (files or folders), replay them and write the report."""
     from highwater.jobs import steps
 
-    return _opened(opens, given["out"], lambda: steps.audit(_run(**given), _present(logs)))
+    return _open_result(opens, given["out"], lambda: steps.audit(_run(**given), _check_present(logs)))
 
 
 @highwater.command()
@@ -125,7 +125,7 @@ def watch(
     if click.get_current_context().get_parameter_source("webhook_form") is ParameterSource.COMMANDLINE and not webhook:
         raise click.UsageError("--webhook-format is for --webhook")
     recipients = verb.Recipients(webhook, webhook_form, command, severity, openmetrics)
-    return verb.watch(_run(**given), _present(logs), every_s, recipients, rounds or 0)
+    return verb.watch(_run(**given), _check_present(logs), every_s, recipients, rounds or 0)
 
 
 @highwater.command()
@@ -134,7 +134,7 @@ def ingest(logs: tuple[Place, ...], **given: Any) -> ExitCode:
     """Read LOGS (files or folders) into the bronze tables; a backlog is replayed up to its last batch."""
     from highwater.jobs import steps
 
-    return steps.ingest(_run(**given), _present(logs))
+    return steps.ingest(_run(**given), _check_present(logs))
 
 
 @highwater.command()
@@ -162,7 +162,7 @@ def report(opens: bool, **given: Any) -> ExitCode:
     """Write the report from the gold tables."""
     from highwater.jobs import steps
 
-    return _opened(opens, given["out"], lambda: steps.report(_run(**given)))
+    return _open_result(opens, given["out"], lambda: steps.report(_run(**given)))
 
 
 @highwater.command()
@@ -212,7 +212,7 @@ def quality(docs: Place | None, release: tuple[str, ...], markdown: bool, **give
     if markdown:
         from highwater.pipelines.quality.document import build_suites_markdown
 
-        return _printed(build_suites_markdown())
+        return _print_document(build_suites_markdown())
     from highwater.jobs import quality as verb
 
     return verb.quality(_run(**given), docs, release)
@@ -230,7 +230,7 @@ def tables(name: str | None, lake: Place, as_json: bool, markdown: bool) -> Exit
         from highwater.schemas.catalog import TABLES
         from highwater.schemas.views import VIEWS
 
-        return _printed(build_tables_markdown(TABLES, VIEWS))
+        return _print_document(build_tables_markdown(TABLES, VIEWS))
     from highwater.jobs.tables import show_tables
 
     return show_tables(RichConsole(), lake, name, as_json)
@@ -273,7 +273,7 @@ def sql(
         return show_names(RichConsole(), lake)
     if master is not None and not by_spark:
         raise click.UsageError("--master is for --spark")
-    return answer(RichConsole(), lake, statement, form, out, _config(conf, master) if by_spark else None)
+    return answer(RichConsole(), lake, statement, form, out, _load_config(conf, master) if by_spark else None)
 
 
 @highwater.command()
@@ -293,7 +293,7 @@ def maintain(
     """Compact small files of the lake's tables and remove files that no version in use needs."""
     from highwater.jobs.maintain import maintain as look_after
 
-    return look_after(_config(conf, master), RichConsole(), lake, retention_hours, force, dry_run)
+    return look_after(_load_config(conf, master), RichConsole(), lake, retention_hours, force, dry_run)
 
 
 @highwater.command()
@@ -301,7 +301,7 @@ def maintain(
 @click.option(
     "--keep",
     metavar="DAYS",
-    callback=_days,
+    callback=_check_days,
     help="How long to keep data, e.g. 90d, unless [retention] sets it per layer.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be dropped.")
@@ -309,7 +309,7 @@ def expire(lake: Place, cluster: str | None, conf: Path | None, keep: str | None
     """Drop old days of each cluster of the lake; reports of the days that stay do not change."""
     from highwater.jobs.expire import expire as drop
 
-    return drop(_config(conf), RichConsole(), lake, keep, cluster, dry_run)
+    return drop(_load_config(conf), RichConsole(), lake, keep, cluster, dry_run)
 
 
 @highwater.command()
@@ -332,11 +332,11 @@ def metrics(out: Place, markdown: bool, dashboard: bool, **given: Any) -> ExitCo
     if dashboard:
         from highwater.pipelines.metrics.live import build_dashboard as grafana
 
-        return _printed(grafana())
+        return _print_document(grafana())
     if markdown:
         from highwater.schemas.metrics import build_metrics_markdown
 
-        return _printed(build_metrics_markdown())
+        return _print_document(build_metrics_markdown())
     from highwater.jobs.metrics import export
     from highwater.jobs.question import Question
 
@@ -365,7 +365,7 @@ def explain(
     from highwater.jobs import explain as explained
 
     if file is not None:
-        _present([file])
+        _check_present([file])
         config = load_config(conf, {"ingest.log_format": log_format}).ingest
         return explained.explain_reading(RichConsole(), file, config)
     if flow:
@@ -389,7 +389,7 @@ def doctor(lake: Place, conf: Path | None, fetches: bool) -> ExitCode:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> ExitCode:
     """Print the script that completes verbs and options in SHELL; put it where the shell starts."""
-    return _printed(completion_of(shell, highwater))
+    return _print_document(completion_of(shell, highwater))
 
 
 @highwater.group(cls=Verbs)
@@ -410,7 +410,7 @@ for _verb in VERBS:
     highwater.add_command(_verb)
 
 
-def _opened(opens: bool, out: Place, make: Callable[[], ExitCode]) -> ExitCode:
+def _open_result(opens: bool, out: Place, make: Callable[[], ExitCode]) -> ExitCode:
     """Run `make`, which writes a report, then open the page if `opens` is True."""
     from highwater.jobs.page import open_page, require_local
 
@@ -422,13 +422,13 @@ def _opened(opens: bool, out: Place, make: Callable[[], ExitCode]) -> ExitCode:
     return code
 
 
-def _printed(document: str) -> ExitCode:
+def _print_document(document: str) -> ExitCode:
     RichConsole().result(document.rstrip("\n"))
     return ExitCode.CLEAN
 
 
-def _config(conf: Path | None, master: str | None = None) -> Config:
-    return checked_config(conf, {"session.master": master})
+def _load_config(conf: Path | None, master: str | None = None) -> Config:
+    return check_config(conf, {"session.master": master})
 
 
 def _run(
@@ -451,15 +451,15 @@ def _run(
         raise click.UsageError("--redact-key-file is for --redact")
     if (sections or is_verbose) and given.get("form", "text") != "text":
         raise click.UsageError("--verbose and --section are for --format text")
-    key = redaction_key(redact_key_file) if redact else None
-    config = checked_config(
+    key = read_redaction_key(redact_key_file) if redact else None
+    config = check_config(
         conf, {"session.master": master, "ingest.cluster": cluster_name, "ingest.log_format": log_format}
     )
     console = RichConsole(localizer=localizer)
     return Run(config, console, redact_key=key, sections=SECTION_NAMES if is_verbose else sections, **given)
 
 
-def _present(logs: Sequence[Place]) -> tuple[Place, ...]:
+def _check_present(logs: Sequence[Place]) -> tuple[Place, ...]:
     """Return the logs, after a check that they can be read, before Spark starts."""
     for place in logs:
         store = store_of(place)
@@ -498,11 +498,11 @@ def run(arguments: Sequence[str]) -> int:
         elif error.errno in _REMEDIES:
             remedy = _REMEDIES[error.errno]
         else:
-            return _of_machine(error)
-        _complain(f"{_file_of(error)}: {error.strerror}; {remedy}")
+            return _get_machine_code(error)
+        _complain(f"{_get_file(error)}: {error.strerror}; {remedy}")
         return ExitCode.USAGE
     except Exception as error:
-        return _of_machine(error)
+        return _get_machine_code(error)
 
 
 #: What a user can do about files that the system refuses.
@@ -515,7 +515,7 @@ _REMEDIES: Final = {
 }
 
 
-def _file_of(error: OSError) -> str:
+def _get_file(error: OSError) -> str:
     """Return the file that could not be read or written. Return the name of the output if the error names no file."""
     if error.filename is not None:
         return str(error.filename)
@@ -523,32 +523,32 @@ def _file_of(error: OSError) -> str:
     return "stdout"
 
 
-def _of_machine(error: Exception) -> int:
+def _get_machine_code(error: Exception) -> int:
     """Print the error of a process limit, which may be reached anywhere, or of a defect. Return the exit code."""
     from highwater.pipelines.storage.machine_faults import limit_fault
 
     problem = limit_fault(error, is_set=True)
     if problem is None:
-        return _internal(error)
+        return _report_internal(error)
     _complain(str(problem))
     return problem.exit_code
 
 
-def _internal(error: Exception) -> ExitCode:
+def _report_internal(error: Exception) -> ExitCode:
     text = str(error).strip() or "no message"
-    hint = "" if _debugging() else f" (set {DEBUG_VARIABLE}=1 to see where)"
+    hint = "" if _is_debugging() else f" (set {DEBUG_VARIABLE}=1 to see where)"
     _complain(f"internal error: {type(error).__name__}: {text.splitlines()[0]}{hint}")
     return ExitCode.INTERNAL
 
 
 def _complain(text: str) -> None:
     """Print one line on stderr, after the traceback in debug mode."""
-    if _debugging():
+    if _is_debugging():
         traceback.print_exc()
     click.echo(f"highwater: {escape_text(' '.join(text.split()))}", err=True)
 
 
-def _debugging() -> bool:
+def _is_debugging() -> bool:
     return os.environ.get(DEBUG_VARIABLE) == "1"
 
 

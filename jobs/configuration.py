@@ -8,7 +8,7 @@ from pathlib import Path
 from highwater.pipelines.base.config import Config, load_config
 
 
-def checked_config(conf: Path | None, settings: Mapping[str, object]) -> Config:
+def check_config(conf: Path | None, settings: Mapping[str, object]) -> Config:
     """Return the configuration, with checked rules and expectations.
 
     Args:

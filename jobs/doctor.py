@@ -79,21 +79,21 @@ def doctor(conf: Path | None, console: Console, lake: Place, fetches: bool = Fal
 
 def check_all(conf: Path | None, lake: Place) -> list[CheckResult]:
     """Return all results, in the order in which to fix them."""
-    config, of_configuration = _configuration(conf)
+    config, of_configuration = _check_configuration(conf)
     checks: list[Callable[[], list[CheckResult]]] = [
-        _python,
-        _java,
-        _packages,
-        _jars,
-        _worker_python,
-        lambda: _lake(lake),
+        _check_python,
+        _check_java,
+        _check_packages,
+        _check_jars,
+        _check_worker_python,
+        lambda: _check_lake(lake),
         lambda: _upgrade(lake),
-        lambda: _memory(config.session.driver_memory or DRIVER_MEMORY),
+        lambda: _check_memory(config.session.driver_memory or DRIVER_MEMORY),
     ]
     return of_configuration + [finding for check in checks for finding in check()]
 
 
-def _configuration(conf: Path | None) -> tuple[Config, list[CheckResult]]:
+def _check_configuration(conf: Path | None) -> tuple[Config, list[CheckResult]]:
     """Return the configuration and its check. An invalid configuration is replaced by the defaults."""
     try:
         return load_config(conf), [CheckResult("configuration", str(conf or "defaults"))]
@@ -101,12 +101,12 @@ def _configuration(conf: Path | None) -> tuple[Config, list[CheckResult]]:
         return load_config(), [CheckResult("configuration", str(error), "correct the file")]
 
 
-def _python() -> list[CheckResult]:
+def _check_python() -> list[CheckResult]:
     state = f"{sys.version.split()[0]} ({sys.executable})"
     return [CheckResult("python", state, None if sys.version_info >= (3, 11) else "install Python 3.11 or later")]
 
 
-def _java() -> list[CheckResult]:
+def _check_java() -> list[CheckResult]:
     problem = describe_java_problem()
     if problem is not None:
         return [CheckResult("java", problem, describe_java_remedy())]
@@ -114,7 +114,7 @@ def _java() -> list[CheckResult]:
     return [CheckResult("java", f"{find_java_release(java) if java else None} ({java})")]
 
 
-def _packages() -> list[CheckResult]:
+def _check_packages() -> list[CheckResult]:
     findings = []
     for name, start in PACKAGES.items():
         try:
@@ -127,7 +127,7 @@ def _packages() -> list[CheckResult]:
     return findings
 
 
-def _jars() -> list[CheckResult]:
+def _check_jars() -> list[CheckResult]:
     try:
         jars, package = find_delta_jars(), find_delta_package()
     except PackageNotFoundError:
@@ -138,7 +138,7 @@ def _jars() -> list[CheckResult]:
     return [CheckResult("delta jars", f"{package} is not in {find_jars_dir()}", remedy)]
 
 
-def _worker_python() -> list[CheckResult]:
+def _check_worker_python() -> list[CheckResult]:
     """Check that Spark's Python workers can import their modules, and that no other module hides one."""
     found = _import_as_worker()
     remedy = None if found.remedy is None else "rename it, or take its folder out of PYTHONPATH"
@@ -159,10 +159,10 @@ def _import_as_worker() -> CheckResult:
     return CheckResult("workers' python", sys.executable)
 
 
-def _lake(lake: Place) -> list[CheckResult]:
+def _check_lake(lake: Place) -> list[CheckResult]:
     """Check that the lake's folder, or its nearest existing parent, is writable and has space."""
     if isinstance(lake, Uri):
-        return _lake_in_store(lake)
+        return _check_lake_in_store(lake)
     if lake.exists() and not lake.is_dir():
         return [CheckResult("lake", f"{lake} is a file", "choose another --lake")]
     folder = lake.resolve()
@@ -175,8 +175,8 @@ def _lake(lake: Place) -> list[CheckResult]:
         return [CheckResult("lake", f"{folder} cannot be written: {error.strerror}", "choose another --lake")]
     free = shutil.disk_usage(folder).free
     roomy = free >= FREE_BYTES_MIN
-    remedy = None if roomy else f"make room: at least {_gib(FREE_BYTES_MIN)}, better twice the size of the logs"
-    return [CheckResult("lake", f"{lake}: can be written, {_gib(free)} free", remedy)]
+    remedy = None if roomy else f"make room: at least {_show_gib(FREE_BYTES_MIN)}, better twice the size of the logs"
+    return [CheckResult("lake", f"{lake}: can be written, {_show_gib(free)} free", remedy)]
 
 
 def _upgrade(lake: Place) -> list[CheckResult]:
@@ -189,7 +189,7 @@ def _upgrade(lake: Place) -> list[CheckResult]:
         return []  # reported with the lake
 
 
-def _lake_in_store(lake: Uri) -> list[CheckResult]:
+def _check_lake_in_store(lake: Uri) -> list[CheckResult]:
     """Check that the store is writable with the environment's settings, and that Spark has its jars."""
     findings = []
     try:
@@ -206,15 +206,15 @@ def _lake_in_store(lake: Uri) -> list[CheckResult]:
     return findings
 
 
-def _memory(driver_memory: str) -> list[CheckResult]:
+def _check_memory(driver_memory: str) -> list[CheckResult]:
     needed = int(driver_memory[:-1]) * (1 << (30 if driver_memory.endswith("g") else 20)) + BESIDE_HEAP_BYTES
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
         return [CheckResult("memory", "unknown on this system")]
     remedy = None if total >= needed else f"lower session.driver_memory ({driver_memory}) in the file of --conf"
-    return [CheckResult("memory", f"{_gib(total)}, {_gib(needed)} wanted", remedy)]
+    return [CheckResult("memory", f"{_show_gib(total)}, {_show_gib(needed)} wanted", remedy)]
 
 
-def _gib(size_bytes: int) -> str:
+def _show_gib(size_bytes: int) -> str:
     return f"{size_bytes / (1 << 30):.1f} GiB"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from highwater.jobs.exit_codes import ExitCode
-from highwater.jobs.lakes import tables_in
+from highwater.jobs.lakes import list_tables
 from highwater.pipelines.base.config import Config
 from highwater.pipelines.base.console import Console
 from highwater.pipelines.base.values import instant
@@ -34,8 +34,8 @@ def expire(
         ConfigError: no retention is configured, or a layer has a shorter retention than the layer that it is made from.
         InputError: the lake or the cluster does not exist, or dropping days would change the results of later days.
     """
-    days, now = resolve_keep(keep, _by_layer(config)), datetime.now(UTC)
-    tables_in(root)
+    days, now = resolve_keep(keep, _list_by_layer(config)), datetime.now(UTC)
+    list_tables(root)
     if dry_run:
         require_own(root)
         require_up_to_date(root)
@@ -50,7 +50,7 @@ def expire(
     return ExitCode.CLEAN
 
 
-def _by_layer(config: Config) -> dict[str, str | None]:
+def _list_by_layer(config: Config) -> dict[str, str | None]:
     retention = config.retention
     return {"bronze": retention.bronze_keep, "silver": retention.silver_keep, "gold": retention.gold_keep}
 

@@ -33,10 +33,10 @@ def explain(console: Console, subject: str | None, form: str = "text") -> ExitCo
         InputError: the subject is a single word that names none of these, or stdin is not text.
     """
     if subject is not None and any(sign.isspace() for sign in subject.strip()):
-        lines = [subject] if "\n" not in subject else _plain_lines(BytesIO(subject.encode()))
+        lines = [subject] if "\n" not in subject else _read_plain_lines(BytesIO(subject.encode()))
         return _explain_text(console, lines, form, is_single=True)
     if subject == STDIN:
-        return _explain_text(console, _plain_lines(sys.stdin.buffer), form, is_single=False)
+        return _explain_text(console, _read_plain_lines(sys.stdin.buffer), form, is_single=False)
     # A log line needs no rule: their modules take half a second to load.
     from highwater.pipelines.rules.explain import explain as explain_rule
     from highwater.pipelines.rules.registry import BY_ID, RULES
@@ -49,13 +49,13 @@ def explain(console: Console, subject: str | None, form: str = "text") -> ExitCo
     if subject in BY_ID:
         console.result(explain_rule(BY_ID[subject]))
         return ExitCode.CLEAN
-    if (cause := _exception(subject)) is not None:
+    if (cause := _find_exception(subject)) is not None:
         console.prose(f"{subject}\n\nmeaning: {cause.meaning}" + (f"\ndo: {cause.action}" if cause.action else ""))
         return ExitCode.CLEAN
     return _explain_kind(console, subject, [*BY_ID])
 
 
-def _plain_lines(content: BinaryIO) -> Iterator[str]:
+def _read_plain_lines(content: BinaryIO) -> Iterator[str]:
     from highwater.pipelines.bronze.explain_file import plain_lines
 
     try:
@@ -64,7 +64,7 @@ def _plain_lines(content: BinaryIO) -> Iterator[str]:
         raise InputError("stdin", str(error), "expected lines of a log, plain or compressed with gzip") from None
 
 
-def _exception(name: str) -> Cause | None:
+def _find_exception(name: str) -> Cause | None:
     simple = name.rpartition(".")[2]
     named = [cause for cause in causes().values() if simple in cause.classes]
     return min(named, key=lambda cause: bool(cause.texts), default=None)

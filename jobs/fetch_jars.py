@@ -59,7 +59,7 @@ class Jar(NamedTuple):
         return self.place.is_file()
 
 
-def locked(folder: str) -> list[Jar]:
+def read_locked(folder: str) -> list[Jar]:
     """Return the jars that conf/jars.lock lists for a folder."""
     lines = find_conf_file("jars.lock").read_text(encoding="utf-8").splitlines()
     rows = (line.split() for line in lines)
@@ -83,17 +83,17 @@ def fetch(console: Console, folder: str) -> Path:
     Raises:
         EnvironmentProblem: the repository does not answer, or sends a file with a wrong checksum.
     """
-    jars = locked(folder)
+    jars = read_locked(folder)
     target = jars[0].place.parent
     missing = [jar for jar in jars if not jar.is_there]
     if not missing:
         return target
-    repository = _repository()
+    repository = _find_repository()
     size_mb = sum(jar.size_bytes for jar in missing) / 1e6
     with console.stage(f"fetch {len(missing)} jars, {size_mb:.0f} MB"), undo_folders(target):
         for jar in missing:
             try:
-                _download(f"{repository}/{jar.address}", jar)
+                _fetch_jar(f"{repository}/{jar.address}", jar)
             except (URLError, OSError, ValueError) as error:
                 raise EnvironmentProblem(
                     f"{jar.group}:{jar.artifact} could not be fetched from {repository} ({error})",
@@ -107,7 +107,7 @@ def fetch(console: Console, folder: str) -> Path:
     return target
 
 
-def _download(address: str, jar: Jar) -> None:
+def _fetch_jar(address: str, jar: Jar) -> None:
     """Fetch one jar. The file gets its final name when it is complete."""
     jar.place.parent.mkdir(parents=True, exist_ok=True)
     partial = jar.place.with_suffix(".partial")
@@ -119,12 +119,12 @@ def _download(address: str, jar: Jar) -> None:
     partial.replace(jar.place)
 
 
-def _repository() -> str:
-    named = os.environ.get(MIRROR_VARIABLE) or next(_mirrors(Path.home() / ".m2" / "settings.xml"), CENTRAL)
+def _find_repository() -> str:
+    named = os.environ.get(MIRROR_VARIABLE) or next(_read_mirrors(Path.home() / ".m2" / "settings.xml"), CENTRAL)
     return named.rstrip("/")
 
 
-def _mirrors(settings: Path) -> Iterator[str]:
+def _read_mirrors(settings: Path) -> Iterator[str]:
     """Yield mirrors of Maven Central in Maven's settings."""
     try:
         mirrors = ElementTree.parse(settings).iterfind(".//{*}mirror")

@@ -36,7 +36,7 @@ class Newest(NamedTuple):
     has_stopped: bool = False  #: its last lines say that it was shut down
 
 
-def newest_lines(lake: Lake, cluster_id: str | None) -> list[Newest]:
+def find_newest_lines(lake: Lake, cluster_id: str | None) -> list[Newest]:
     """Return the newest line of each broker of the lake, or only of one cluster.
 
     Args:
@@ -64,7 +64,7 @@ def _micros(rows: pa.Table, name: str) -> pa.Table:
     return rows.set_column(rows.schema.get_field_index(name), name, rows[name].cast(pa.int64()))
 
 
-def freshness_line(newest: Sequence[Newest]) -> str:
+def describe_freshness(newest: Sequence[Newest]) -> str:
     """Return the times of the last line of each broker. With many brokers, return only the oldest times."""
     if not newest:
         return "newest line: none of a known broker"
@@ -78,7 +78,7 @@ def freshness_line(newest: Sequence[Newest]) -> str:
     return f"newest line: {', '.join(texts)}{more}"
 
 
-def stale_lines(newest: Iterable[Newest], until_us: int, limit_us: int) -> list[str]:
+def describe_stale(newest: Iterable[Newest], until_us: int, limit_us: int) -> list[str]:
     """Return why logs are not fresh, one sentence per cluster or broker.
 
     Args:

@@ -12,10 +12,10 @@ from highwater.jobs.exit_codes import OF_VERDICT, ExitCode
 from highwater.pipelines.base.plain import plain
 from highwater.pipelines.report.classes import WORDS
 from highwater.pipelines.report.correctness import place_of
-from highwater.pipelines.report.happened import ALSO_LOGGED, first_sentence, verdict_words, window, worst
-from highwater.pipelines.report.headline import with_headline
+from highwater.pipelines.report.happened import ALSO_LOGGED, describe_verdict, select_worst, show_window, take_sentence
+from highwater.pipelines.report.headline import add_headline
 from highwater.pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Finding, Incident, Report, Verdict
-from highwater.pipelines.report.of_clusters import silent_clusters
+from highwater.pipelines.report.of_clusters import find_silent_clusters
 from highwater.pipelines.report.small_tables import FINDINGS_MAX
 
 #: Incidents that are named, a line each.
@@ -34,16 +34,16 @@ def outdated(report: Report) -> Report:
 
 def doubted(report: Report, reason: str) -> Report:
     """Return the report with one more reason for an inconclusive verdict."""
-    changes = {"verdict": _never_clean(report.verdict), "inconclusive": (reason, *report.inconclusive)}
-    clusters = [part.model_copy(update={"verdict": _never_clean(part.verdict)}) for part in report.clusters]
-    return with_headline(report.model_copy(update=changes | {"clusters": tuple(clusters)}))
+    changes = {"verdict": _refuse_clean(report.verdict), "inconclusive": (reason, *report.inconclusive)}
+    clusters = [part.model_copy(update={"verdict": _refuse_clean(part.verdict)}) for part in report.clusters]
+    return add_headline(report.model_copy(update=changes | {"clusters": tuple(clusters)}))
 
 
-def _never_clean(verdict: Verdict) -> Verdict:
+def _refuse_clean(verdict: Verdict) -> Verdict:
     return VIOLATED if verdict == VIOLATED else INCONCLUSIVE
 
 
-def gate_code(report: Report, fail_on: str, only_new: bool = False, stale: Sequence[str] = ()) -> ExitCode:
+def choose_gate_code(report: Report, fail_on: str, only_new: bool = False, stale: Sequence[str] = ()) -> ExitCode:
     """Return the exit code of the verdict.
 
     Args:
@@ -55,7 +55,7 @@ def gate_code(report: Report, fail_on: str, only_new: bool = False, stale: Seque
     if only_new and _is_known(report):
         verdict = INCONCLUSIVE if report.inconclusive else CLEAN
     if stale:
-        return OF_VERDICT[_never_clean(verdict)]
+        return OF_VERDICT[_refuse_clean(verdict)]
     if verdict == INCONCLUSIVE and fail_on == VIOLATED:
         return ExitCode.CLEAN
     return OF_VERDICT[verdict]
@@ -67,7 +67,7 @@ def _is_known(report: Report) -> bool:
     return bool(report.violations) and not cut and all(finding.is_new is False for finding in report.violations)
 
 
-def gate_lines(
+def describe_gate(
     report: Report, fail_on: str, only_new: bool = False, cluster_id: str | None = None, stale: Sequence[str] = ()
 ) -> Iterator[str]:
     """Yield lines: verdict, verdict per cluster, incidents, violations, and reasons for not being clean.
@@ -82,8 +82,8 @@ def gate_lines(
     is_whole = report.window.since is None and report.window.until is None
     of_cluster = "" if cluster_id is None else f"cluster {cluster_id}, "
     span = "whole log" if is_whole else f"from {since} until {until}"
-    yield plain(f"gate: {verdict_words(report)}, {of_cluster}{span}")
-    silent = sorted(silent_clusters(report))
+    yield plain(f"gate: {describe_verdict(report)}, {of_cluster}{span}")
+    silent = sorted(find_silent_clusters(report))
     if len(report.clusters) + len(silent) > 1:
         for part in report.clusters:
             yield plain(f"cluster {part.cluster_id}: {part.verdict}")
@@ -110,9 +110,9 @@ def gate_lines(
 
 def _happened(report: Report) -> Iterator[str]:
     """Yield a line for each of the most harmful chains of incidents, except intended actions."""
-    chains = worst(report)
+    chains = select_worst(report)
     for chain in chains[:INCIDENTS_MAX]:
-        yield f"happened: {plain(f'{WORDS[chain.harm]}, {window(chain)}: {first_sentence(chain.head.sentence)}')}"
+        yield f"happened: {plain(f'{WORDS[chain.harm]}, {show_window(chain)}: {take_sentence(chain.head.sentence)}')}"
     more = len(chains) - INCIDENTS_MAX
     if more > 0:
         yield f"happened: {more} more, see highwater incidents"

@@ -96,7 +96,7 @@ def complain_of_use(error: click.ClickException, complain: Callable[[str], None]
     complain(f"{said[:1].lower()}{said[1:]}; see `{context.command_path if context else 'highwater'} --help`")
 
 
-def completion(shell: str, group: click.Group) -> str:
+def generate_completion(shell: str, group: click.Group) -> str:
     """Return the script that completes verbs and options in a shell."""
     from click.shell_completion import get_completion_class
 

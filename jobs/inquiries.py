@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from highwater.jobs.exit_codes import ExitCode
-from highwater.jobs.lakes import tables_in
+from highwater.jobs.lakes import list_tables
 from highwater.jobs.question import Question
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.base.values import iso_utc, micros
@@ -36,7 +36,7 @@ from highwater.pipelines.inquiry.write import read_writes
 from highwater.pipelines.lake.commits import find_run_versions
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report import small_tables
-from highwater.pipelines.report.assemble import incident_of
+from highwater.pipelines.report.assemble import make_incident
 from highwater.pipelines.storage.place import Place
 from highwater.schemas.incidents import INCIDENTS
 
@@ -86,12 +86,12 @@ def trace_request(
     if not keys:
         return tell(question, Answer(title=asked, is_shown=False, sentences=(f"Not found: {searched}.",)))
     if len(keys) > 1:
-        return tell(question, _choice(asked, keys))
+        return tell(question, _choose_answer(asked, keys))
     rows = read_request(reader, keys[0])
     return tell(question, request.answer(rows, load_lines(reader, request.list_shown_rows(rows))))
 
 
-def _choice(asked: str, keys: list[dict[str, Any]]) -> Answer:
+def _choose_answer(asked: str, keys: list[dict[str, Any]]) -> Answer:
     rows = tuple(
         {
             "line_time": iso_utc(key["line_time"]),
@@ -117,12 +117,12 @@ def trace_write(question: Question, client_id: str | None, place: str | None) ->
         place: topic, or partition as TOPIC-NUMBER. None for all topics.
     """
     reader = question.reader
-    topic, number = (None, None) if place is None else _topic_and_partition(reader, place)
+    topic, number = (None, None) if place is None else _find_topic_and_partition(reader, place)
     rows = read_writes(reader, client_id, topic, number, *question.window, question.cluster_id)
     return tell(question, write.answer(rows, load_lines(reader, rows.writes)))
 
 
-def _topic_and_partition(reader: LakeReader, place: str) -> tuple[str, int | None]:
+def _find_topic_and_partition(reader: LakeReader, place: str) -> tuple[str, int | None]:
     """Return (topic, partition) of a name. The partition is None if the name is a known topic, like ``orders-0``."""
     topics = reader.rows(
         """SELECT 1 FROM (SELECT topic FROM silver_leader_and_isr UNION ALL SELECT topic FROM silver_replica_fetches)
@@ -188,8 +188,10 @@ def tell_incidents(question: Question, broker_id: int | None, topic: str | None,
         reader.rows(f"SELECT * FROM {table} {where}", **parameters)
         for table in ("gold_incidents", "gold_incident_lines")
     )
-    under_way = small_tables.incidents(rows, lines, small_tables.bounds(question.time_from, question.time_until))
-    chosen = incidents.select_chains([incident_of(row) for row in under_way], broker_id, topic)
+    under_way = small_tables.make_incidents(
+        rows, lines, small_tables.make_bounds(question.time_from, question.time_until)
+    )
+    chosen = incidents.select_chains([make_incident(row) for row in under_way], broker_id, topic)
     if question.form == "json":
         question.console.result(incidents.format_json(chosen))
     else:
@@ -243,7 +245,7 @@ class Span(NamedTuple):
         Raises:
             InputError: the lake or the audit does not exist.
         """
-        tables = tables_in(self.lake)
+        tables = list_tables(self.lake)
         versions = None if self.run_id is None else find_run_versions(self.lake, tables, self.run_id)
         return LakeReader(self.lake, tables, versions)
 

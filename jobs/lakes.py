@@ -13,12 +13,12 @@ from highwater.pipelines.lake.clusters import ClusterInstants, FileCluster, list
 from highwater.pipelines.lake.contents import find_tables
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.program import require_known_version
-from highwater.pipelines.report.small_tables import bounds
+from highwater.pipelines.report.small_tables import make_bounds
 from highwater.pipelines.storage.place import Place
 from highwater.schemas.bronze import LOG_FILES
 
 
-def tables_in(root: Place) -> dict[str, Place]:
+def list_tables(root: Place) -> dict[str, Place]:
     """Return the folders of a lake's tables by full name.
 
     Raises:
@@ -27,16 +27,16 @@ def tables_in(root: Place) -> dict[str, Place]:
     require_known_version(root)
     tables = find_tables(root)
     if not tables:
-        raise no_lake(root)
+        raise explain_no_lake(root)
     return tables
 
 
-def no_lake(root: Place) -> InputError:
+def explain_no_lake(root: Place) -> InputError:
     """Return the error for a folder that does not contain a lake."""
     return InputError(root, "is not a lake", "ingest logs first, or name the lake with --lake")
 
 
-def closed_days(root: Place, closed: ClusterInstants, cluster_id: str | None) -> Iterator[tuple[str, str]]:
+def list_closed_days(root: Place, closed: ClusterInstants, cluster_id: str | None) -> Iterator[tuple[str, str]]:
     """Yield (lake's path, sentence) about days that no run changes, per cluster.
 
     Args:
@@ -56,13 +56,13 @@ def closed_days(root: Place, closed: ClusterInstants, cluster_id: str | None) ->
             yield str(root), f"{closing}: {what_stays}; {asked}"
 
 
-def cluster_files(lake: Lake) -> list[FileCluster]:
+def list_cluster_files(lake: Lake) -> list[FileCluster]:
     """Return the cluster columns of the log files of a lake."""
     names = ("cluster_id", "broker_id", "logged_cluster_id")
     return [FileCluster(*map(row.get, names)) for row in lake.rows(LOG_FILES, *names).to_pylist()]
 
 
-def only_cluster(lake: Lake, given: Set[str], note: Callable[[str], None]) -> str | None:
+def choose_cluster(lake: Lake, given: Set[str], note: Callable[[str], None]) -> str | None:
     """Return the cluster of the given logs if the lake also has others. None to report all clusters.
 
     Args:
@@ -72,7 +72,7 @@ def only_cluster(lake: Lake, given: Set[str], note: Callable[[str], None]) -> st
     Raises:
         InputError: the logs are of several clusters, and the lake has others.
     """
-    others = sorted(set(list_clusters(cluster_files(lake))) - given)
+    others = sorted(set(list_clusters(list_cluster_files(lake))) - given)
     if not given or not others:
         return None
     listed = ", ".join(others)
@@ -84,9 +84,9 @@ def only_cluster(lake: Lake, given: Set[str], note: Callable[[str], None]) -> st
     return cluster_id
 
 
-def no_lines_of(lake: Lake, since: datetime | None, until: datetime | None, cluster_id: str | None) -> str | None:
+def explain_no_lines(lake: Lake, since: datetime | None, until: datetime | None, cluster_id: str | None) -> str | None:
     """Return why a time range has no log line: it begins after the last or ends before the first. None if it has."""
-    asked = bounds(since, until)
+    asked = make_bounds(since, until)
     where = None if cluster_id is None else pc.field("cluster_id") == cluster_id
     rows = lake.rows(LOG_FILES, "first_time", "last_time", where=where)
     first_us, last_us = (

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from highwater.jobs.exit_codes import ExitCode
-from highwater.jobs.lakes import tables_in
+from highwater.jobs.lakes import list_tables
 from highwater.pipelines.base.config import Config
 from highwater.pipelines.base.console import Console
 from highwater.pipelines.base.errors import ConfigError, InputError
@@ -59,32 +59,34 @@ def maintain(
             "use --force if there are none",
         )
     root = resolved(root)
-    tables_in(root)
+    list_tables(root)
     require_own(root)
-    paths, refused = looked_after(root)
+    paths, refused = list_maintained(root)
     for problem in refused:
         console.warn(f"left alone: {problem}")
     code = ExitCode.USAGE if refused else ExitCode.CLEAN
-    due = _due(paths, retention_hours)
+    due = _select_due(paths, retention_hours)
     if not due:
         console.note(f"  nothing to do: {len(paths)} tables are in order")
         return code
     if dry_run:
-        console.table(("table", "files", f"below {byte_size(SMALL_BYTES)}", "compact", "remove", "size"), _planned(due))
+        console.table(
+            ("table", "files", f"below {byte_size(SMALL_BYTES)}", "compact", "remove", "size"), _plan_rows(due)
+        )
         if not retention_hours and any(table.compact for table in due):
             console.note("  what compaction replaces is removed, too")
         return code
     with hold_lake(root, "maintain", config.session, console.note) as fence:
         # What was due may have been looked after while this run waited.
         rows = []
-        for table in _due(paths, retention_hours):
+        for table in _select_due(paths, retention_hours):
             with console.stage(table.full_name):
-                rows.append(_tidied(table, retention_hours, fence))
+                rows.append(_clear_table(table, retention_hours, fence))
     console.table(("table", "files before", "after", "removed", "freed"), rows)
     return code
 
 
-def looked_after(root: Place) -> tuple[dict[str, Place], list[InputError]]:
+def list_maintained(root: Place) -> tuple[dict[str, Place], list[InputError]]:
     """Return (tables to maintain by full name, reasons why other tables are skipped)."""
     refused: list[InputError] = [refuse_odd_place(root, *odd) for odd in list_contents(root).odd.items()]
     paths = {}
@@ -97,16 +99,16 @@ def looked_after(root: Place) -> tuple[dict[str, Place], list[InputError]]:
     return paths, refused
 
 
-def _due(paths: Mapping[str, Place], retention_hours: int) -> list[Upkeep]:
-    examined = (_examined(name, path, retention_hours) for name, path in paths.items())
+def _select_due(paths: Mapping[str, Place], retention_hours: int) -> list[Upkeep]:
+    examined = (_examine_table(name, path, retention_hours) for name, path in paths.items())
     return [table for table in examined if table.is_due]
 
 
-def _examined(name: str, path: Place, retention_hours: int) -> Upkeep:
+def _examine_table(name: str, path: Place, retention_hours: int) -> Upkeep:
     return examine(name, path, retention_hours, time.time_ns() // 1_000_000)
 
 
-def _planned(due: Sequence[Upkeep]) -> list[tuple[object, ...]]:
+def _plan_rows(due: Sequence[Upkeep]) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     for table in due:
         removed = (*table.unneeded, *table.leftovers)
@@ -116,7 +118,7 @@ def _planned(due: Sequence[Upkeep]) -> list[tuple[object, ...]]:
     return rows
 
 
-def _tidied(table: Upkeep, retention_hours: int, fence: Fence) -> tuple[object, ...]:
+def _clear_table(table: Upkeep, retention_hours: int, fence: Fence) -> tuple[object, ...]:
     """Maintain one table. Return its row of the printed table."""
     if table.lengthen:
         remember_removed(table.path, retention_hours, fence)
@@ -125,7 +127,7 @@ def _tidied(table: Upkeep, retention_hours: int, fence: Fence) -> tuple[object, 
         # Two small files fit in one that is none.
         compact(table.path, 2 * SMALL_BYTES, fence)
         # With a retention of nothing, what compaction replaced can go at once.
-        unneeded = _examined(table.full_name, table.path, retention_hours).unneeded
+        unneeded = _examine_table(table.full_name, table.path, retention_hours).unneeded
     removed, freed = 0, 0
     for file in (*unneeded, *table.leftovers):
         # Another process may have had the same idea.

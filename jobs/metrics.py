@@ -7,7 +7,7 @@ from highwater.jobs.question import Question
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.lake.reader import Rows
 from highwater.pipelines.metrics.export import export_openmetrics
-from highwater.pipelines.report.write import made_folder
+from highwater.pipelines.report.write import prepare_folder
 from highwater.pipelines.storage.place import Place, resolved
 from highwater.pipelines.storage.store import store_of
 from highwater.schemas.views import VIEW_BY_NAME
@@ -28,7 +28,7 @@ def export(question: Question, out: Place) -> ExitCode:
         raise InputError(
             question.lake, "has no metrics of that time", "see what there is: select * from broker_metrics"
         )
-    with made_folder(out, "metrics"):
+    with prepare_folder(out, "metrics"):
         store_of(out).replace(resolved(out) / OPENMETRICS, ("\n".join(lines) + "\n").encode())
     question.console.result(f"wrote {out / OPENMETRICS}")
     return ExitCode.CLEAN

@@ -56,12 +56,12 @@ class PlaceType(click.ParamType[Place]):
         return place_of(value)
 
 
-def _whole(context: click.Context, option: click.Parameter, span: str | None) -> None:
+def _check_whole(context: click.Context, option: click.Parameter, span: str | None) -> None:
     if span is not None:
         raise click.UsageError("--from and --until are for audit, report and gate; this verb takes all there is")
 
 
-def _in_order(context: click.Context, option: click.Parameter, moment: datetime | None) -> datetime | None:
+def _check_order(context: click.Context, option: click.Parameter, moment: datetime | None) -> datetime | None:
     bounds = context.params | {option.name: moment}
     since, until = bounds.get("time_from"), bounds.get("time_until")
     if since is not None and until is not None and since >= until:
@@ -69,7 +69,7 @@ def _in_order(context: click.Context, option: click.Parameter, moment: datetime 
     return moment
 
 
-def _log_format(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
+def _check_log_format(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
     if not text:
         return text
     from highwater.pipelines.bronze.layouts.given import given_layout
@@ -81,7 +81,7 @@ def _log_format(context: click.Context, option: click.Parameter, text: str | Non
     return text
 
 
-def _schema(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
+def _check_schema(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
     if name is not None and not _SCHEMA.fullmatch(name):
         raise click.BadParameter(f"invalid catalog.schema {name!r}; expected for example spark_catalog.highwater")
     return name
@@ -97,7 +97,7 @@ def _with_named_others(context: click.Context, option: click.Parameter, lake: Pl
     return lake
 
 
-def _trusted(context: click.Context, option: click.Parameter, conf: Path | None) -> Path | None:
+def _check_trusted(context: click.Context, option: click.Parameter, conf: Path | None) -> Path | None:
     """Return the configuration file. Warn if other users may change the file."""
     from highwater.pipelines.base.config import find_other_writer
     from highwater.pipelines.base.console import RichConsole
@@ -175,7 +175,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "log format": click.option(
         "--log-format",
         metavar="PATTERN",
-        callback=_log_format,
+        callback=_check_log_format,
         help="Layout of the lines, as log4j writes it, or a regular expression with the groups time and message.",
     ),
     "redact": click.option("--redact", is_flag=True, help="Replace topics, clients, hosts and other names of yours."),
@@ -185,10 +185,10 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         help="With --redact: the same key gives the same pseudonyms; without one it is random.",
     ),
     "from": click.option(
-        "--from", "time_from", type=TimeParam(), callback=_in_order, help="From this time on (ISO 8601, UTC)."
+        "--from", "time_from", type=TimeParam(), callback=_check_order, help="From this time on (ISO 8601, UTC)."
     ),
-    "until": click.option("--until", "time_until", type=TimeParam(), callback=_in_order, help="Before this time."),
-    "no span": click.option(*("--from", "--until"), expose_value=False, hidden=True, callback=_whole),
+    "until": click.option("--until", "time_until", type=TimeParam(), callback=_check_order, help="Before this time."),
+    "no span": click.option(*("--from", "--until"), expose_value=False, hidden=True, callback=_check_whole),
     "tz": click.option(
         "--tz",
         "localizer",
@@ -201,14 +201,14 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "catalog": click.option(
         "--catalog",
         metavar="CATALOG.SCHEMA",
-        callback=_schema,
+        callback=_check_schema,
         help="Schema of the session's catalog that gets the names of tables and views.",
     ),
     "conf": click.option(
         "--conf",
         envvar="HIGHWATER_CONF",
         type=click.Path(path_type=Path, readable=False),
-        callback=_trusted,
+        callback=_check_trusted,
         help="TOML file that changes the configuration. Default: the file named by HIGHWATER_CONF.",
     ),
 }

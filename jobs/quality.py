@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from highwater.jobs.exit_codes import ExitCode
-from highwater.jobs.steps import Run, check_quality, new_id, open_lake, stage
+from highwater.jobs.steps import Run, check_quality, generate_id, open_lake, stage
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.bronze.quarantine import quarantined, release
 from highwater.pipelines.quality.stage import write_docs
@@ -29,7 +29,7 @@ def quality(run: Run, docs: Place | None, released: Sequence[str]) -> ExitCode:
     with open_lake(run, "quality", writes=True) as lake:
         lake.create(TABLES)
         if released:
-            for path in release(lake, released, new_id()):
+            for path in release(lake, released, generate_id()):
                 run.console.result(f"released, to be read again by the next audit: {path}")
         else:
             check_quality(run, lake)

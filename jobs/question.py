@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from highwater.jobs.lakes import tables_in
+from highwater.jobs.lakes import list_tables
 from highwater.pipelines.base.console import Console
 from highwater.pipelines.base.values import micros
 from highwater.pipelines.inquiry.read_lines import named
@@ -31,7 +31,7 @@ class Question(NamedTuple):
         Raises:
             InputError: the lake does not exist.
         """
-        return LakeReader(self.lake, tables_in(self.lake))
+        return LakeReader(self.lake, list_tables(self.lake))
 
     @property
     def cluster_id(self) -> str | None:

@@ -11,7 +11,7 @@ from highwater.pipelines.base.errors import InputError
 KEY_BYTES_MIN = 16
 
 
-def redaction_key(path: Path | None) -> bytes:
+def read_redaction_key(path: Path | None) -> bytes:
     """Return the key in a file, without surrounding blanks.
 
     Args:

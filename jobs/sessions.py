@@ -60,7 +60,7 @@ def spark_session(
             spark.stop()
 
 
-def by_spark(config: Config, console: Console, root: Place, statement: str) -> pa.Table:
+def run_in_spark(config: Config, console: Console, root: Place, statement: str) -> pa.Table:
     """Return the result of one query that Spark runs.
 
     Spark is needed for its own functions, and for tables whose rows only Delta can read.

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from highwater.jobs.exit_codes import ExitCode
-from highwater.jobs.lakes import tables_in
+from highwater.jobs.lakes import list_tables
 from highwater.pipelines.base.answers import format_columns, format_csv, format_json
 from highwater.pipelines.base.config import Config
 from highwater.pipelines.base.console import Console
@@ -14,7 +14,7 @@ from highwater.pipelines.base.errors import ForeignTable, InputError
 from highwater.pipelines.lake.duckdb_views import build_duckdb_script
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.lake.tables import require_readable
-from highwater.pipelines.report.write import cannot_hold
+from highwater.pipelines.report.write import convert_write_errors
 from highwater.pipelines.storage.place import Place
 from highwater.pipelines.storage.store import store_of
 from highwater.schemas.views import list_views, make_alias
@@ -27,7 +27,7 @@ ROWS_SHOWN_MAX = 1000
 
 def show_names(console: Console, root: Place) -> ExitCode:
     """List what a query can read. Without Spark."""
-    tables = tables_in(root)
+    tables = list_tables(root)
     console.table(
         ("name", "what"),
         [
@@ -44,7 +44,7 @@ def show_duckdb_views(console: Console, root: Place, registered: bool) -> ExitCo
         console.result(build_duckdb_script(None).rstrip("\n"))
         return ExitCode.CLEAN
     tables, code = {}, ExitCode.CLEAN
-    for name, path in tables_in(root).items():
+    for name, path in list_tables(root).items():
         try:
             require_readable(path)
             tables[name] = path
@@ -70,27 +70,27 @@ def answer(
     """
     if form == PARQUET and out is None:
         raise InputError("--format parquet", "is nothing to print", "name a file with --out")
-    tables = tables_in(root)
+    tables = list_tables(root)
     if config is None:
         rows = LakeReader(root, tables).query(statement)
     else:
         # Its imports take seconds.
-        from highwater.jobs.sessions import by_spark
+        from highwater.jobs.sessions import run_in_spark
 
-        rows = by_spark(config, console, root, statement)
+        rows = run_in_spark(config, console, root, statement)
     if form == "text" and rows.num_rows > ROWS_SHOWN_MAX and out is None:
         console.note(f"  {rows.num_rows} rows, {ROWS_SHOWN_MAX} shown; --format csv and json give all")
         rows = rows.slice(0, ROWS_SHOWN_MAX)
     if out is None:
         console.result(format_columns(rows, console.width) if form == "text" else _TEXTS[form](rows))
         return ExitCode.CLEAN
-    with cannot_hold(out, "rows"):
-        store_of(out).replace(out, _parquet(rows) if form == PARQUET else f"{_TEXTS[form](rows)}\n".encode())
+    with convert_write_errors(out, "rows"):
+        store_of(out).replace(out, _write_parquet(rows) if form == PARQUET else f"{_TEXTS[form](rows)}\n".encode())
     console.note(f"wrote {rows.num_rows} rows to {out}")
     return ExitCode.CLEAN
 
 
-def _parquet(rows: pa.Table) -> bytes:
+def _write_parquet(rows: pa.Table) -> bytes:
     buffer = pa.BufferOutputStream()
     pq.write_table(rows, buffer)
     content: bytes = buffer.getvalue().to_pybytes()

@@ -10,9 +10,9 @@ from pathlib import Path
 from uuid import uuid4
 
 from highwater.jobs.exit_codes import OF_VERDICT, ExitCode
-from highwater.jobs.freshness import HOUR_US, Newest, freshness_line, newest_lines, stale_lines
-from highwater.jobs.gate import doubted, gate_code, gate_lines, outdated
-from highwater.jobs.lakes import closed_days, cluster_files, no_lines_of, only_cluster, tables_in
+from highwater.jobs.freshness import HOUR_US, Newest, describe_freshness, describe_stale, find_newest_lines
+from highwater.jobs.gate import choose_gate_code, describe_gate, doubted, outdated
+from highwater.jobs.lakes import choose_cluster, explain_no_lines, list_closed_days, list_cluster_files, list_tables
 from highwater.jobs.run_ledger import is_noted, note_run
 from highwater.jobs.sessions import spark_session
 from highwater.pipelines.base import fingerprint
@@ -43,8 +43,8 @@ from highwater.pipelines.report import first_words
 from highwater.pipelines.report.collect import collect_report
 from highwater.pipelines.report.collect_detail import collect_detail
 from highwater.pipelines.report.model import Report, RunInfo
-from highwater.pipelines.report.printed import printed
-from highwater.pipelines.report.write import made_folder, write_report
+from highwater.pipelines.report.printed import print_report
+from highwater.pipelines.report.write import prepare_folder, write_report
 from highwater.pipelines.rules.holes_stage import unread
 from highwater.pipelines.silver.parse import parse as parse_lines
 from highwater.pipelines.spark.session import list_scratch_folders
@@ -86,7 +86,7 @@ class Run:
         Raises:
             InputError: the lake has no cluster of this name.
         """
-        return None if self.cluster is None else find_cluster(self.lake, cluster_files(lake), self.cluster)
+        return None if self.cluster is None else find_cluster(self.lake, list_cluster_files(lake), self.cluster)
 
 
 def audit(run: Run, logs: Sequence[Place]) -> ExitCode:
@@ -102,8 +102,8 @@ def audited(run: Run, logs: Sequence[Place]) -> Report:
         for of_batch, is_last, clusters in _ingested(run, lake, inputs):
             problems |= dict.fromkeys(of_batch)
             if is_last:
-                run = replace(run, cluster=only_cluster(lake, clusters, run.console.note))
-                if problem := no_lines_of(lake, run.time_from, run.time_until, run.cluster):
+                run = replace(run, cluster=choose_cluster(lake, clusters, run.console.note))
+                if problem := explain_no_lines(lake, run.time_from, run.time_until, run.cluster):
                     run.console.warn(problem)
             run_id = _replay_batch(run, lake)
             if is_last:
@@ -160,7 +160,7 @@ def make_report(run: Run) -> Report:
 
 
 def _made_out(run: Run) -> AbstractContextManager[None]:
-    return made_folder(run.out, "report") if run.has_output else nullcontext()
+    return prepare_folder(run.out, "report") if run.has_output else nullcontext()
 
 
 def gate(run: Run, fail_on: str, only_new: bool = False, stale_after_hours: float | None = None) -> ExitCode:
@@ -185,22 +185,22 @@ def gate(run: Run, fail_on: str, only_new: bool = False, stale_after_hours: floa
             judged = _collect(run, lake, audited, ())
             if not gold.is_current(lake, run_id_of(run, lake)):
                 judged = outdated(judged)
-        newest = newest_lines(lake, run.cluster_id(lake))
-    stale = _stale(run, newest, stale_after_hours)
-    for line in gate_lines(judged, fail_on, only_new, run.cluster, stale):
+        newest = find_newest_lines(lake, run.cluster_id(lake))
+    stale = _describe_stale(run, newest, stale_after_hours)
+    for line in describe_gate(judged, fail_on, only_new, run.cluster, stale):
         run.console.prose(line)
-    run.console.prose(freshness_line(newest))
-    return gate_code(judged, fail_on, only_new, stale)
+    run.console.prose(describe_freshness(newest))
+    return choose_gate_code(judged, fail_on, only_new, stale)
 
 
-def _stale(run: Run, newest: Sequence[Newest], hours: float | None) -> list[str]:
+def _describe_stale(run: Run, newest: Sequence[Newest], hours: float | None) -> list[str]:
     until = run.time_until or datetime.now(UTC)
     if hours is None:
         span = until - run.time_from if run.time_from and run.time_until else timedelta()
         hours = 2 * span / timedelta(hours=1)
     if not hours:
         return []
-    return stale_lines(newest, micros(until), round(hours * HOUR_US))
+    return describe_stale(newest, micros(until), round(hours * HOUR_US))
 
 
 @contextmanager
@@ -233,7 +233,7 @@ def open_lake(
         configured_folders(ingest)
         files = discover(logs, ingest.include, ingest.exclude).files
     else:
-        tables_in(run.lake)
+        list_tables(run.lake)
     faults = translate_faults(run.lake, list_scratch_folders(run.config.session))
     if logs is None and not writes:
         with faults:
@@ -295,8 +295,8 @@ def _opened_for(run: Run, verb: str, logs: Sequence[Place]) -> Iterator[tuple[La
         if inputs is not None:
             found.append(inputs)
             new, owners = inputs.new, inputs.identities
-            texts = first_words.of_new_texts(new, owners, how_of(config)) if first_words.is_short(new) else ()
-            for line in (*first_words.of_profiles(new, owners, inputs.problems), *texts):
+            texts = first_words.describe_new_texts(new, owners, how_of(config)) if first_words.is_short(new) else ()
+            for line in (*first_words.describe_profiles(new, owners, inputs.problems), *texts):
                 run.console.note(f"  {line}")
 
     with open_lake(run, verb, logs=logs, look=look) as lake:
@@ -313,7 +313,7 @@ def _ingested(run: Run, lake: Lake, inputs: Inputs) -> Iterator[tuple[Problems, 
     """
     config = run.config.ingest
     waiting = waiting_bytes(run.lake)
-    batches = ingest_batches(lake.spark, lake, inputs, config, new_id, config.batch_bytes, waiting)
+    batches = ingest_batches(lake.spark, lake, inputs, config, generate_id, config.batch_bytes, waiting)
     is_last = False
     while not is_last:
         data = DataSummary()
@@ -326,7 +326,7 @@ def _ingested(run: Run, lake: Lake, inputs: Inputs) -> Iterator[tuple[Problems, 
                 data = ingest_data(lake.spark, lake, inputs.paths, summary.run_id, folders, config.cluster)
         new = f"{summary.files_new:,} new: {number(summary.records, 'record')} in {number(summary.lines, 'line')}"
         later = "" if is_last else f"; {summary.files_waiting:,} more in later batches"
-        texts = () if first_words.is_short(inputs.new) else first_words.of_texts(lake)
+        texts = () if first_words.is_short(inputs.new) else first_words.describe_texts(lake)
         for line in (f"{number(summary.files_found, 'log file')}, {new}{later}", *texts):
             run.console.note(f"  {line}")
         if data.files_found:
@@ -338,7 +338,7 @@ def _ingested(run: Run, lake: Lake, inputs: Inputs) -> Iterator[tuple[Problems, 
         yield problems, is_last, {broker.cluster_id for broker in summary.brokers}
 
 
-def new_id() -> str:
+def generate_id() -> str:
     """Return an id for this step. Ingests are parsed in the order of their ids."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{uuid4().hex[:8]}"
 
@@ -349,7 +349,7 @@ def _parse(run: Run, lake: Lake) -> None:
     if summary.again:
         run.console.note("  all lines again, since other grammars had parsed them")
     run.console.note(f"  {summary.total:,} facts in {len(summary.rows)} tables")
-    for line in first_words.of_restarts(lake):
+    for line in first_words.describe_restarts(lake):
         run.console.note(f"  {line}")
 
 
@@ -389,7 +389,7 @@ def _report(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, str
         files = write_report(report, run.out)
     # Formats for programs are in UTC.
     show = run.console.prose if run.form in ("text", "pager") else run.console.result
-    show(printed(report, run.form, run.sections))
+    show(print_report(report, run.form, run.sections))
     run.console.note("wrote " + ", ".join(str(path) for path in files))
     return report
 
@@ -423,12 +423,12 @@ def _collect(run: Run, lake: Lake, run_id: str, problems: Sequence[tuple[str, st
         code_version=fingerprint.code_version(),
         config_hash=run.config.config_hash,
         rules_fingerprint=fingerprint.rules_fingerprint(),
-        problems=(*problems, *left_out, *closed_days(lake.root, lake.closed, cluster_id)),
+        problems=(*problems, *left_out, *list_closed_days(lake.root, lake.closed, cluster_id)),
     )
     report = collect_report(
         lake, run.config, run=info, since=run.time_from, until=run.time_until, cluster_id=cluster_id
     )
-    problem = no_lines_of(lake, run.time_from, run.time_until, cluster_id)
+    problem = explain_no_lines(lake, run.time_from, run.time_until, cluster_id)
     return report if problem is None else doubted(report, problem)
 
 

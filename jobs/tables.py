@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from highwater.jobs.exit_codes import ExitCode
-from highwater.jobs.lakes import tables_in
+from highwater.jobs.lakes import list_tables
 from highwater.pipelines.base.console import Console
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.base.plain import byte_size
@@ -35,7 +35,7 @@ def show_tables(console: Console, root: Place, name: str | None, as_json: bool) 
     Raises:
         InputError: the lake or the table does not exist.
     """
-    paths = tables_in(root)
+    paths = list_tables(root)
     if name == "state":
         _list_state(console, root, paths, as_json)
         return ExitCode.CLEAN
@@ -45,7 +45,7 @@ def show_tables(console: Console, root: Place, name: str | None, as_json: bool) 
     chosen = [full_name for full_name in paths if name in (full_name, make_alias(full_name), full_name.split(".")[1])]
     views = [view for view in list_views(paths) if view.name == name]
     if not chosen and not views:
-        raise _unknown(root, name, paths)
+        raise _explain_unknown(root, name, paths)
     for view in views:
         _list_view(console, LakeReader(root, paths), view, as_json)
     for full_name in chosen:
@@ -53,7 +53,7 @@ def show_tables(console: Console, root: Place, name: str | None, as_json: bool) 
     return ExitCode.CLEAN
 
 
-def _unknown(root: Place, name: str, paths: Mapping[str, Place]) -> InputError:
+def _explain_unknown(root: Place, name: str, paths: Mapping[str, Place]) -> InputError:
     names = [view.name for view in list_views(paths)]
     for full_name in paths:
         names += [full_name, make_alias(full_name), full_name.split(".")[1]]
@@ -63,12 +63,12 @@ def _unknown(root: Place, name: str, paths: Mapping[str, Place]) -> InputError:
 
 
 def _list_tables(console: Console, paths: Mapping[str, Place], as_json: bool) -> None:
-    tables = [_table(name, path) for name, path in paths.items()]
+    tables = [_describe_table(name, path) for name, path in paths.items()]
     if as_json:
         console.result(orjson.dumps(tables, option=orjson.OPT_INDENT_2).decode())
         return
     console.result("Views, what people ask (columns: `highwater tables NAME`; rows: `highwater sql`)")
-    console.table(("view", "a row is"), [(view.name, _one_row(view.comment)) for view in list_views(paths)])
+    console.table(("view", "a row is"), [(view.name, _join_row(view.comment)) for view in list_views(paths)])
     internal = [table for table in tables if table["table"].startswith(_INTERNAL)]
     console.result('Tables: in SQL with "_" for "."')
     _list_sizes(console, [table for table in tables if table not in internal])
@@ -77,7 +77,7 @@ def _list_tables(console: Console, paths: Mapping[str, Place], as_json: bool) ->
         _list_sizes(console, internal)
 
 
-def _table(name: str, path: Place) -> dict[str, Any]:
+def _describe_table(name: str, path: Place) -> dict[str, Any]:
     log, commits = read_log(path), read_commits(path)
     last = next(commits)
     stamps = (commit.stamp for commit in (last, *commits) if commit.stamp is not None)
@@ -105,7 +105,7 @@ def _list_sizes(console: Console, tables: Iterable[Mapping[str, Any]]) -> None:
     console.table(("table", "rows", "size", "last written"), rows)
 
 
-def _one_row(comment: str) -> str:
+def _join_row(comment: str) -> str:
     """Return a table's description, shortened to what one row is."""
     return comment.removeprefix("One row per ").split(". ")[0].rstrip(".")
 

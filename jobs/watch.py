@@ -27,7 +27,7 @@ from highwater.pipelines.base.plain import number
 from highwater.pipelines.bronze.discover import discover
 from highwater.pipelines.bronze.text_sizes import new_bytes
 from highwater.pipelines.metrics.live import format_exposition
-from highwater.pipelines.report.happened import ALSO_LOGGED, account_of
+from highwater.pipelines.report.happened import ALSO_LOGGED, get_account
 from highwater.pipelines.report.model import Incident, Report
 from highwater.pipelines.storage.place import Place
 from highwater.pipelines.storage.store import store_of
@@ -76,7 +76,7 @@ def watch(run: steps.Run, logs: Sequence[Place], every_s: float, recipients: Rec
     """
     alerts.require_recipients(recipients.webhook, recipients.form, recipients.command)
     quiet = replace(run, console=_OfRound(run.console))
-    states, done, failures = _states_before(run.out), 0, 0
+    states, done, failures = _read_states(run.out), 0, 0
     run.console.note(f"watching, a round every {every_s:.0f} s; the page is {run.out / 'report.html'}; Ctrl-C ends it")
     with _interrupted_by(signal.SIGTERM):
         try:
@@ -84,7 +84,7 @@ def watch(run: steps.Run, logs: Sequence[Place], every_s: float, recipients: Rec
                 begun = time.monotonic()
                 try:
                     if not done or _has_news(run, logs):
-                        states = _round(quiet, run.console, logs, states, recipients, begun)
+                        states = _run_round(quiet, run.console, logs, states, recipients, begun)
                     done, failures = done + 1, 0
                 except (HighwaterError, OSError) as error:
                     failures += 1
@@ -104,7 +104,7 @@ def _has_news(run: steps.Run, logs: Sequence[Place]) -> bool:
     return new_bytes(files, run.lake) > 0
 
 
-def _round(
+def _run_round(
     quiet: steps.Run,
     console: Console,
     logs: Sequence[Place],
@@ -114,11 +114,11 @@ def _round(
 ) -> dict[str, str]:
     report = steps.audited(quiet, logs)
     if states is None:
-        states = _at_first(report, console)
+        states = _start_states(report, console)
     states = dict(states)
-    again, news = undelivered(report, states), due(report, states)
+    again, news = find_undelivered(report, states), find_due(report, states)
     for alert in news:
-        console.prose(line(alert))
+        console.prose(show_alert(alert))
     for alert in (*again, *news):
         state = ENDED if alert.has_ended else BEGUN
         try:
@@ -136,15 +136,15 @@ def _round(
     return states
 
 
-def _at_first(report: Report, console: Console) -> dict[str, str]:
+def _start_states(report: Report, console: Console) -> dict[str, str]:
     """Print how many incidents ended before the watch began. Return their states by incident id."""
-    over = {incident.incident_id: ENDED for incident in _worth_telling(report) if incident.end_time is not None}
+    over = {incident.incident_id: ENDED for incident in _select_incidents(report) if incident.end_time is not None}
     if over:
         console.result(f"{number(len(over), 'incident')} ended before the watch began: highwater incidents")
     return over
 
 
-def undelivered(report: Report, states: dict[str, str]) -> list[Alert]:
+def find_undelivered(report: Report, states: dict[str, str]) -> list[Alert]:
     """Return the alerts that could not be delivered in the last round.
 
     Args:
@@ -152,12 +152,12 @@ def undelivered(report: Report, states: dict[str, str]) -> list[Alert]:
     """
     return [
         Alert(incident, state.startswith(ENDED))
-        for incident in _worth_telling(report)
+        for incident in _select_incidents(report)
         if (state := states.get(incident.incident_id, "")).endswith(_UNDELIVERED)
     ]
 
 
-def due(report: Report, states: dict[str, str]) -> list[Alert]:
+def find_due(report: Report, states: dict[str, str]) -> list[Alert]:
     """Return due alerts in time order: incidents that began, and announced incidents that ended.
 
     An incident that has already ended when first seen begins in this round and ends in the next. A service that
@@ -166,10 +166,10 @@ def due(report: Report, states: dict[str, str]) -> list[Alert]:
     Args:
         states: state by incident id.
     """
-    begun = [incident for incident in _worth_telling(report) if incident.incident_id not in states]
+    begun = [incident for incident in _select_incidents(report) if incident.incident_id not in states]
     ended = [
         incident
-        for incident in _worth_telling(report)
+        for incident in _select_incidents(report)
         if states.get(incident.incident_id) == BEGUN and incident.end_time is not None
     ]
     return sorted(
@@ -178,16 +178,16 @@ def due(report: Report, states: dict[str, str]) -> list[Alert]:
     )
 
 
-def _worth_telling(report: Report) -> Iterable[Incident]:
+def _select_incidents(report: Report) -> Iterable[Incident]:
     return [incident for incident in report.incidents if incident.kind != ALSO_LOGGED]
 
 
-def line(alert: Alert) -> str:
+def show_alert(alert: Alert) -> str:
     """Return an alert in one line."""
     incident = alert.incident
     if alert.has_ended:
         return f"{incident.end_time}  ended  {incident.sentence} [{incident.incident_id[:12]}]"
-    said = f"{incident.start_time}  {incident.severity}  {account_of(incident)}"
+    said = f"{incident.start_time}  {incident.severity}  {get_account(incident)}"
     return f"{said} [{incident.incident_id[:12]}]"
 
 
@@ -202,7 +202,7 @@ def _deliver(alert: Alert, recipients: Recipients) -> None:
 
 def _remind(report: Report, states: dict[str, str], recipients: Recipients, console: Console) -> None:
     """Repeat alerts for lasting incidents to Alertmanager, which closes alerts that are not repeated."""
-    for incident in _worth_telling(report):
+    for incident in _select_incidents(report):
         if states.get(incident.incident_id) == BEGUN and incident.end_time is None:
             try:
                 _deliver(Alert(incident, False), recipients._replace(command=None))
@@ -210,7 +210,7 @@ def _remind(report: Report, states: dict[str, str], recipients: Recipients, cons
                 console.warn(str(problem))
 
 
-def _states_before(out: Place) -> dict[str, str] | None:
+def _read_states(out: Place) -> dict[str, str] | None:
     """Return the state by incident id that an earlier watch stored. None if there is none."""
     store = store_of(out)
     if not store.is_file(out / TOLD):

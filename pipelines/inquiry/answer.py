@@ -9,7 +9,7 @@ from pydantic import Field
 
 from highwater.pipelines.base.values import Part, Text, iso_or_none, iso_utc
 from highwater.pipelines.report.cluster.parts import Step
-from highwater.pipelines.report.cluster.stories import StoryRows, with_line
+from highwater.pipelines.report.cluster.stories import StoryRows, make_step
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -58,7 +58,7 @@ def sort_steps(points: Iterable[Point], lines: Lines) -> tuple[Step, ...]:
 def _make_step(point: Point, lines: Lines) -> Step:
     if point.row is None or point.row["file_id"] is None:
         return Step(time=iso_utc(point.time_us) if point.time_us else None, what=point.what)
-    return with_line(point.time_us, point.what, point.row, lines)
+    return make_step(point.time_us, point.what, point.row, lines)
 
 
 def format_window(since_us: int | None, until_us: int | None) -> str:

@@ -237,7 +237,7 @@ def side(
     )
     waits = reader.rows(
         f"""SELECT blamed AS replica, count(*) AS operations, sum(slow_wait_ms) / 1000 AS slow_s
-            FROM ({queries.operations(ARRIVED, slow_ms)}) WHERE kind = '{PRODUCE}' GROUP BY 1""",
+            FROM ({queries.select_operations(ARRIVED, slow_ms)}) WHERE kind = '{PRODUCE}' GROUP BY 1""",
         **parameters,
     )
     events, of_broker = _count_events(reader, parameters)

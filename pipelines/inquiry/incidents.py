@@ -9,8 +9,8 @@ import orjson
 
 from highwater.pipelines.base.plain import PROSE_WIDTH, WIDTH_MAX, plain
 from highwater.pipelines.report.classes import WORDS
-from highwater.pipelines.report.happened import Chain, account_of, chains, window
-from highwater.pipelines.report.lines import indented
+from highwater.pipelines.report.happened import Chain, get_account, make_chains, show_window
+from highwater.pipelines.report.lines import indent_text
 from highwater.pipelines.report.model import Incident
 
 TEXT_MAX = 1200
@@ -24,7 +24,7 @@ def select_chains(incidents: Sequence[Incident], broker_id: int | None, topic: s
         names = incident.topic_partitions
         return of_broker and (topic is None or any(topic in (name, name.rpartition("-")[0]) for name in names))
 
-    return [chain for chain in chains(incidents) if any(map(is_about, (chain.cause, *chain.effects)))]
+    return [chain for chain in make_chains(incidents) if any(map(is_about, (chain.cause, *chain.effects)))]
 
 
 def format_json(selection: Sequence[Chain]) -> str:
@@ -47,14 +47,14 @@ def format_text(selection: Sequence[Chain], has_requests: bool, is_whole: bool) 
 
 def _format_chain(chain: Chain, has_requests: bool, is_whole: bool) -> Iterator[str]:
     head = chain.head
-    yield plain(f"{WORDS[chain.harm]}  {window(chain)} UTC   {head.kind} {head.incident_id}", WIDTH_MAX)
-    yield from indented(account_of(head), "  ", "  ")
+    yield plain(f"{WORDS[chain.harm]}  {show_window(chain)} UTC   {head.kind} {head.incident_id}", WIDTH_MAX)
+    yield from indent_text(get_account(head), "  ", "  ")
     for cause in chain.because:
-        yield from indented(account_of(cause), "  because  ", " " * 11)
+        yield from indent_text(get_account(cause), "  because  ", " " * 11)
     for effect in chain.also:
-        yield from indented(account_of(effect), "  also     ", " " * 11)
+        yield from indent_text(get_account(effect), "  also     ", " " * 11)
     if chain.advice:
-        yield from indented(chain.advice, "  do       ", " " * 11)
+        yield from indent_text(chain.advice, "  do       ", " " * 11)
     for line in head.evidence:
         yield plain(f"    {line.file}:{line.line_no}", WIDTH_MAX)
         text = plain(line.text, TEXT_MAX)
@@ -62,6 +62,6 @@ def _format_chain(chain: Chain, has_requests: bool, is_whole: bool) -> Iterator[
             yield from textwrap.wrap(text, PROSE_WIDTH, initial_indent="    | ", subsequent_indent="    | ")
         else:
             yield plain(f"    | {text}", WIDTH_MAX)
-    for command in chain.commands(has_requests):
+    for command in chain.list_commands(has_requests):
         yield f"    $ {command}"
     yield ""

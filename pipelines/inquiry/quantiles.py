@@ -13,7 +13,7 @@ QUANTILES: Mapping[str, float] = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
 
 def build_quantile_sql(duration_ms: str) -> str:
     """Return SQL for all `QUANTILES`, the input of `name_quantiles`."""
-    return queries.quantile(duration_ms, *QUANTILES.values())
+    return queries.compute_quantile(duration_ms, *QUANTILES.values())
 
 
 def name_quantiles(ticks: Sequence[float] | None) -> dict[str, float | None]:

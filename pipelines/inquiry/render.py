@@ -10,7 +10,7 @@ from highwater.pipelines.base.grid import GLUE
 from highwater.pipelines.base.plain import count, ms, plain
 from highwater.pipelines.inquiry.answer import Answer, Table
 from highwater.pipelines.report.cluster.parts import Step
-from highwater.pipelines.report.lines import indented
+from highwater.pipelines.report.lines import indent_text
 
 #: Characters of a line of a log; JSON has what the tables hold.
 LINE_MAX = 240
@@ -33,7 +33,7 @@ def format_text(answer: Answer, is_whole: bool = False) -> str:
 def _format_lines(answer: Answer, is_whole: bool) -> Iterator[str]:
     yield plain(answer.title)
     for sentence in answer.sentences:
-        yield from indented(sentence, "  ", "    ")
+        yield from indent_text(sentence, "  ", "    ")
     if answer.steps:
         yield ""
         day = None
@@ -45,7 +45,7 @@ def _format_lines(answer: Answer, is_whole: bool) -> Iterator[str]:
 
 
 def _format_step(step: Step, is_whole: bool) -> Iterator[str]:
-    yield from indented(step.what, f"{'no time' if step.time is None else step.time[11:-1]:14}", " " * 14)
+    yield from indent_text(step.what, f"{'no time' if step.time is None else step.time[11:-1]:14}", " " * 14)
     if step.file is not None:
         yield f"{'':14}{plain(step.file)}:{step.line_no} (byte {step.byte_offset})"
         if step.text is not None:

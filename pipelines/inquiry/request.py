@@ -16,7 +16,7 @@ from highwater.pipelines.inquiry.answer import Answer, Lines, Point, Row, Rows, 
 from highwater.pipelines.inquiry.read_lines import FAR_US
 from highwater.pipelines.kafka.errors import name_error
 from highwater.pipelines.lake.reader import LakeReader
-from highwater.pipelines.report.cluster.stories import StoryRows, fetches_near, lines_of, stories
+from highwater.pipelines.report.cluster.stories import StoryRows, find_lines, make_stories, read_fetches_near
 from highwater.pipelines.report.figures import PHASES, SPLIT
 from highwater.schemas.package_data import read_toml
 
@@ -42,7 +42,7 @@ def list_shown_rows(rows: RequestRows) -> list[Row]:
     shown = [step.row for step in _collect_points(rows) if step.row is not None]
     if rows.operation is not None and _is_append(rows.operation):
         bare = _make_story_rows(rows, StoryRows())
-        shown += [{"file_id": file_id, "byte_offset": offset} for file_id, offset in lines_of(bare)]
+        shown += [{"file_id": file_id, "byte_offset": offset} for file_id, offset in find_lines(bare)]
     return shown
 
 
@@ -57,7 +57,7 @@ def answer(rows: RequestRows, lines: Lines) -> Answer:
     steps = list(sort_steps(_collect_points(rows), lines))
     tables = [Table(title="phases, milliseconds", rows=({name: phases[column] for name, column in PHASES.items()},))]
     if operation is not None and _is_append(operation):
-        (story,) = stories(_make_story_rows(rows, lines))
+        (story,) = make_stories(_make_story_rows(rows, lines))
         steps += story.steps
         if story.parts_ms:
             tables.append(Table(title="wait, milliseconds", rows=(dict(story.parts_ms),)))
@@ -228,5 +228,5 @@ def read_request(reader: LakeReader, key: dict[str, Any]) -> RequestRows:
         **parameters,
     )
     operation = operations[0] if operations else None
-    fetches = fetches_near(reader, operations[:1], of_others=True)
+    fetches = read_fetches_near(reader, operations[:1], of_others=True)
     return RequestRows(phases, operation, lines[0] if lines else None, fetches)

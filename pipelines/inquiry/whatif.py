@@ -90,7 +90,7 @@ def _write_sentences(rows: Sequence[Row], variants: Variants) -> Iterable[str]:
 #: Errors of a produce that too small an ISR gets (`Partition.appendRecordsToLeader`, before and after the append).
 _TOO_FEW = (19, 20)
 
-_OPERATIONS = f"(SELECT * FROM ({queries.operations(ARRIVED, slow_ms=0)}) WHERE kind = '{PRODUCE}')"
+_OPERATIONS = f"(SELECT * FROM ({queries.select_operations(ARRIVED, slow_ms=0)}) WHERE kind = '{PRODUCE}')"
 _WITHOUT = "CASE WHEN closing_replica = {broker} THEN coalesce(total_without_ms, total_ms) ELSE total_ms END"
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from highwater.pipelines.redact import pseudonyms as kinds
 from highwater.pipelines.redact.text import Redactor
 from highwater.pipelines.report.detail import Detail
-from highwater.pipelines.report.headline import with_headline
+from highwater.pipelines.report.headline import add_headline
 from highwater.pipelines.report.model import Report
 
 #: Kind of the names in a field. Other fields have names within text: a connection, a partition, a path.
@@ -89,7 +89,7 @@ def redact_report(report: Report, redactor: Redactor) -> Report:
     fields = _redact_fields(report, redactor)
     detail: Detail | None = fields.pop("detail")
     # A part that was not changed is validated as it is; the detail is not, since it has millions of numbers.
-    return with_headline(Report.model_validate(fields).model_copy(update={"detail": detail}))
+    return add_headline(Report.model_validate(fields).model_copy(update={"detail": detail}))
 
 
 def _redact_fields(part: BaseModel, redactor: Redactor) -> dict[str, Any]:

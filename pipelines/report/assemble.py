@@ -13,7 +13,7 @@ from highwater.pipelines.base.values import UNKNOWN_BROKER, UNKNOWN_CLUSTER, iso
 from highwater.pipelines.incidents.classes import class_of
 from highwater.pipelines.kafka.releases import format_version
 from highwater.pipelines.replay.outcome import COARSE_TIMES
-from highwater.pipelines.report.correctness import NO_RULES, SWITCHED_OFF, Correctness, correctness
+from highwater.pipelines.report.correctness import NO_RULES, SWITCHED_OFF, Correctness, make_correctness
 from highwater.pipelines.report.figures import (
     APIS,
     COORDINATOR,
@@ -24,11 +24,11 @@ from highwater.pipelines.report.figures import (
     Rows,
     count_by,
     from_ticks,
-    most_first,
     share_of,
+    sort_most_first,
     to_ms,
 )
-from highwater.pipelines.report.headline import with_headline
+from highwater.pipelines.report.headline import add_headline
 from highwater.pipelines.report.measures import (
     Blame,
     Latency,
@@ -61,19 +61,25 @@ from highwater.pipelines.report.model import (
     Verdict,
     Window,
 )
-from highwater.pipelines.report.of_clusters import clusters_in, named_gaps, of_cluster, told_together, worst
-from highwater.pipelines.report.operations import operations_by_kind, timeline
+from highwater.pipelines.report.of_clusters import (
+    choose_worst,
+    find_clusters,
+    join_correctness,
+    name_gaps,
+    select_cluster,
+)
+from highwater.pipelines.report.operations import group_operations_by_kind, make_timeline
 from highwater.pipelines.report.small_tables import WindowBounds
-from highwater.pipelines.report.sources import sources_of
+from highwater.pipelines.report.sources import make_sources
 from highwater.pipelines.report.tiers import (
     DELAYED_OPERATIONS,
     TIERS,
     Node,
-    counting,
-    in_seconds,
-    not_checkable,
-    tier_of,
-    times_too_coarse,
+    explain_coarse_times,
+    find_in_seconds,
+    find_tier,
+    make_not_checkable,
+    select_counting,
 )
 from highwater.pipelines.rules.findings import OFF
 from highwater.pipelines.rules.rule import VIOLATION
@@ -188,19 +194,23 @@ def assemble(
     """
     in_window = since_us is not None or until_us is not None
     judged = _judge(rows, config, run, in_window)
-    clusters = clusters_in(rows, WindowBounds(since_us, until_us))
+    clusters = find_clusters(rows, WindowBounds(since_us, until_us))
     parts = dict.fromkeys(clusters, judged)
-    if len(clusters_in(rows, WindowBounds(None, None))) > 1:
-        parts = {name: _judge(of_cluster(rows, name), config, _run_of(run, rows, name), in_window) for name in clusters}
-        judged = _together(_judge(rows, config, run, in_window, several=True), parts)
+    if len(find_clusters(rows, WindowBounds(None, None))) > 1:
+        parts = {
+            name: _judge(select_cluster(rows, name), config, _run_of(run, rows, name), in_window) for name in clusters
+        }
+        judged = _join_parts(_judge(rows, config, run, in_window, several=True), parts)
     of_rules, coverage, operations = judged.of_rules, judged.coverage, judged.operations
     report = Report(
         verdict=judged.verdict,
         inconclusive=judged.reasons,
         tier=judged.tier,
-        tier_by_broker=_named(judged.tiers),
+        tier_by_broker=_name_tiers(judged.tiers),
         window=Window(
-            since=iso_or_none(since_us), until=iso_or_none(until_us), outside=tuple(_outside(rows, len(clusters) > 1))
+            since=iso_or_none(since_us),
+            until=iso_or_none(until_us),
+            outside=tuple(_note_outside(rows, len(clusters) > 1)),
         ),
         clusters=tuple(
             ClusterVerdict(cluster_id=name, verdict=part.verdict, tier=part.tier, inconclusive=part.reasons)
@@ -209,24 +219,24 @@ def assemble(
         brokers=judged.brokers,
         coverage=coverage,
         rules=of_rules.rules,
-        incidents=tuple(incident_of(row, rows.before) for row in rows.incidents),
+        incidents=tuple(make_incident(row, rows.before) for row in rows.incidents),
         violations=of_rules.violations,
         observations=of_rules.observations,
         open_cases=of_rules.open_cases,
         topics=tuple(Topic.model_validate(row) for row in rows.topics[:TOPICS_MAX]),
         operations=operations,
-        latency=_latency(rows),
+        latency=_make_latency(rows),
         slow_ms=config.latency.slow_ms,
         blame=blame(rows, PRODUCE),
         blame_coordinator=blame(rows, COORDINATOR),
         share_members=tuple(
-            ShareMember.of(row, by_cause=most_first(dict(row["by_cause"]))) for row in rows.share_members
+            ShareMember.of(row, by_cause=sort_most_first(dict(row["by_cause"]))) for row in rows.share_members
         ),
         throttled=tuple(
             ThrottledClient.of(row, throttle_ms_total=round(row["total"], 3), throttle_ms_max=round(row["longest"], 3))
             for row in rows.throttled
         ),
-        timeline=timeline(rows),
+        timeline=make_timeline(rows),
         provenance=Provenance.of(
             vars(run),
             inputs=tuple(
@@ -236,10 +246,10 @@ def assemble(
             delta_versions=dict(sorted(rows.delta_versions.items())),
             run_before=rows.before.run_id if rows.before else None,
         ),
-        notes=(*of_rules.notes, *_NOTES, *_further_notes(rows, config)),
+        notes=(*of_rules.notes, *_NOTES, *_collect_notes(rows, config)),
         problems=tuple(f"{file}: {problem}" for file, problem in judged.problems),
     )
-    return with_headline(report)
+    return add_headline(report)
 
 
 @dataclass(frozen=True)
@@ -265,16 +275,16 @@ def _judge(rows: Collected, config: Config, run: RunInfo, in_window: bool, sever
         several: the rows are from several clusters.
     """
     highest = config.replay.evidence_tier_max
-    tiers = _tiers(rows, highest)
-    brokers = _brokers(rows, tiers)
-    deciding = counting(tiers, _controllers(brokers))
+    tiers = _find_tiers(rows, highest)
+    brokers = _make_brokers(rows, tiers)
+    deciding = select_counting(tiers, _select_controllers(brokers))
     among = [broker for broker in brokers if (broker.cluster_id, broker.broker_id) in deciding]
-    of_rules = correctness(rows, among, highest, in_window=in_window, several=several)
-    operations = operations_by_kind(rows)
+    of_rules = make_correctness(rows, among, highest, in_window=in_window, several=several)
+    operations = group_operations_by_kind(rows)
     further = of_rules.not_checkable
     if any(COARSE_TIMES in kind.unobservable_reasons for kind in (operations.produce, operations.fetch)):
-        further = (times_too_coarse(DELAYED_OPERATIONS, in_seconds(rows.files)), *further)
-    coverage = _coverage(rows, brokers, further)
+        further = (explain_coarse_times(DELAYED_OPERATIONS, find_in_seconds(rows.files)), *further)
+    coverage = _make_coverage(rows, brokers, further)
     problems = sorted({*run.problems, *((row["path"], row["problem"]) for row in rows.files if row["problem"])})
     holes = [row["message"] for row in rows.holes if row["is_inside"]]
     verdict, reasons = decide(operations.produce, coverage.lines, coverage.share_parsed, holes, of_rules)
@@ -282,15 +292,15 @@ def _judge(rows: Collected, config: Config, run: RunInfo, in_window: bool, sever
     return _Judged(tiers, tier, brokers, of_rules, coverage, operations, tuple(problems), verdict, reasons)
 
 
-def _together(whole: _Judged, parts: Mapping[str, _Judged]) -> _Judged:
+def _join_parts(whole: _Judged, parts: Mapping[str, _Judged]) -> _Judged:
     """Return the verdict on several clusters: the worst verdict, with the reasons of each cluster."""
     gaps = {name: part.coverage.not_checkable for name, part in parts.items()}
     return replace(
         whole,
         tier=min(part.tier for part in parts.values()),
-        of_rules=told_together(whole.of_rules, {name: part.of_rules for name, part in parts.items()}),
-        coverage=whole.coverage.model_copy(update={"not_checkable": tuple(named_gaps(gaps))}),
-        verdict=worst(part.verdict for part in parts.values()),
+        of_rules=join_correctness(whole.of_rules, {name: part.of_rules for name, part in parts.items()}),
+        coverage=whole.coverage.model_copy(update={"not_checkable": tuple(name_gaps(gaps))}),
+        verdict=choose_worst(part.verdict for part in parts.values()),
         reasons=tuple(f"cluster {name}: {reason}" for name, part in parts.items() for reason in part.reasons),
     )
 
@@ -303,8 +313,8 @@ def _run_of(run: RunInfo, rows: Collected, cluster_id: str) -> RunInfo:
     return replace(run, problems=tuple(problem for problem in run.problems if problem[0] not in others))
 
 
-def incident_of(row: Mapping[str, Any], before: RunBefore | None = None) -> Incident:
-    """Convert a row of `pipelines.report.small_tables.incidents` to an incident of the report."""
+def make_incident(row: Mapping[str, Any], before: RunBefore | None = None) -> Incident:
+    """Convert a row of `pipelines.report.small_tables.make_incidents` to an incident of the report."""
     figures = {figure["name"]: figure["value"] for figure in row["figures"]}
     bug = None if row["known_bug"] is None else IncidentBug(id=row["known_bug"], fixed_in=row["fixed_in"])
     return Incident.of(
@@ -321,7 +331,7 @@ def incident_of(row: Mapping[str, Any], before: RunBefore | None = None) -> Inci
     )
 
 
-def _outside(rows: Collected, several: bool) -> Iterable[str]:
+def _note_outside(rows: Collected, several: bool) -> Iterable[str]:
     """Yield one sentence per severity and partition for findings outside the time window."""
     for row in rows.outside:
         of_cluster = f" of cluster {row['cluster_id']}" if several else ""
@@ -330,7 +340,7 @@ def _outside(rows: Collected, several: bool) -> Iterable[str]:
         yield f"{what}: {row['rule_id']}{place}{of_cluster} at {iso_utc(row['time'])}"
 
 
-def _further_notes(rows: Collected, config: Config) -> Iterable[str]:
+def _collect_notes(rows: Collected, config: Config) -> Iterable[str]:
     highest = config.replay.evidence_tier_max
     if highest != TIERS[-1]:
         yield f"Evidence above {highest} was not used, as configured (replay.evidence_tier_max)."
@@ -340,7 +350,7 @@ def _further_notes(rows: Collected, config: Config) -> Iterable[str]:
     for rule_id, severity in severities.items():
         if severity != OFF:
             yield f"What {rule_id} finds counts as {severity}, as configured (audit.severity)."
-    if in_seconds(rows.files):
+    if find_in_seconds(rows.files):
         yield "Times of log lines are whole seconds: durations between two lines are as exact as that."
     if len(rows.topics) > TOPICS_MAX:
         yield f"Of {len(rows.topics):,} topics {len(rows.topics) - TOPICS_MAX:,} are not listed."
@@ -357,31 +367,31 @@ def _node(row: Mapping[str, Any]) -> Node:
     return (row["cluster_id"] or UNKNOWN_CLUSTER, UNKNOWN_BROKER if broker_id is None else broker_id)
 
 
-def _nodes(file: Mapping[str, Any]) -> list[Node]:
+def _list_nodes(file: Mapping[str, Any]) -> list[Node]:
     """Return the brokers that wrote a file. A file with lines of several brokers has several."""
     return [_node({**file, "broker_id": broker}) for broker in file["broker_ids"] or (file["broker_id"],)]
 
 
-def _tiers(rows: Collected, highest: str) -> dict[Node, Tier]:
+def _find_tiers(rows: Collected, highest: str) -> dict[Node, Tier]:
     """Return by (cluster, broker) how much it logged (tier T0 to T3), for brokers with a file or a parsed record.
 
     Args:
         highest: highest tier to return.
     """
-    tiers: dict[Node, Tier] = {node: "T0" for row in rows.files for node in _nodes(row)}
+    tiers: dict[Node, Tier] = {node: "T0" for row in rows.files for node in _list_nodes(row)}
     for row in rows.coverage:
         marks = (row["request_log"], row["partition_debug"], row["completion_trace"])
-        tiers[_node(row)] = tier_of(*marks, highest=highest)
+        tiers[_node(row)] = find_tier(*marks, highest=highest)
     return dict(sorted(tiers.items()))
 
 
-def _named(tiers: Mapping[Node, Tier]) -> dict[str, Tier]:
+def _name_tiers(tiers: Mapping[Node, Tier]) -> dict[str, Tier]:
     """Return the tiers by broker id as text, prefixed by ``<cluster>/`` if there are several clusters."""
     several = len({cluster for cluster, _ in tiers}) > 1
     return {f"{cluster}/{broker}" if several else str(broker): tier for (cluster, broker), tier in tiers.items()}
 
 
-def _controllers(brokers: Iterable[Broker]) -> set[Node]:
+def _select_controllers(brokers: Iterable[Broker]) -> set[Node]:
     """Return the nodes that are controllers only. These nodes lead no partition, so they log nothing to replay."""
 
     def roles(broker: Broker) -> str:
@@ -391,10 +401,10 @@ def _controllers(brokers: Iterable[Broker]) -> set[Node]:
     return {(broker.cluster_id, broker.broker_id) for broker in brokers if roles(broker) == "controller"}
 
 
-def _brokers(rows: Collected, tiers: Mapping[Node, Tier]) -> tuple[Broker, ...]:
+def _make_brokers(rows: Collected, tiers: Mapping[Node, Tier]) -> tuple[Broker, ...]:
     files: dict[Node, Rows] = defaultdict(list)
     for row in rows.files:
-        for node in _nodes(row):
+        for node in _list_nodes(row):
             files[node].append(row)
     configs: dict[Node, dict[str, str | None]] = defaultdict(dict)
     for row in sorted(rows.configs, key=lambda row: str(row["key"])):
@@ -406,12 +416,12 @@ def _brokers(rows: Collected, tiers: Mapping[Node, Tier]) -> tuple[Broker, ...]:
         said = [logged[node]] if node in logged else []
         starts = [row["first_time"] for row in of_node if row["first_time"] is not None]
         ends = [row["last_time"] for row in of_node if row["last_time"] is not None]
-        whole = _grown(of_node)
+        whole = _drop_copies(of_node)
         return Broker(
             broker_id=node[1],
             cluster_id=node[0],
-            kafka_version=format_version(_last(of_node + said, "kafka_version")),
-            mode=_last(of_node + said, "mode"),
+            kafka_version=format_version(_find_last(of_node + said, "kafka_version")),
+            mode=_find_last(of_node + said, "mode"),
             files=len(whole),
             lines=sum(row["line_count"] for row in whole),
             first_time=iso_or_none(min(starts, default=None)),
@@ -423,7 +433,7 @@ def _brokers(rows: Collected, tiers: Mapping[Node, Tier]) -> tuple[Broker, ...]:
     return tuple(broker(node) for node in tiers)
 
 
-def _grown(files: Rows) -> Rows:
+def _drop_copies(files: Rows) -> Rows:
     """Return each file once. A file that grew between runs has one row per run, all with the same beginning."""
     longest: dict[tuple[object, ...], Any] = {}
     for row in files:
@@ -434,17 +444,17 @@ def _grown(files: Rows) -> Rows:
     return list(longest.values())
 
 
-def _last(rows: Rows, name: str) -> str | None:
+def _find_last(rows: Rows, name: str) -> str | None:
     return next((row[name] for row in reversed(rows) if row[name] is not None), None)
 
 
-def _coverage(rows: Collected, brokers: Sequence[Broker], further: Sequence[NotCheckable]) -> Coverage:
+def _make_coverage(rows: Collected, brokers: Sequence[Broker], further: Sequence[NotCheckable]) -> Coverage:
     lines = sum(row["lines"] for row in rows.coverage)
     unparsed = sum(row["unparsed"] for row in rows.coverage)
     missing = sum(row["missing"] for row in rows.coverage)
-    checkable = _controllers(brokers) | {_node(row) for row in rows.coverage if row["request_log"]}
+    checkable = _select_controllers(brokers) | {_node(row) for row in rows.coverage if row["request_log"]}
     gaps = [
-        not_checkable(broker.broker_id, broker.kafka_version)
+        make_not_checkable(broker.broker_id, broker.kafka_version)
         for broker in brokers
         if (broker.cluster_id, broker.broker_id) not in checkable
     ]
@@ -457,37 +467,37 @@ def _coverage(rows: Collected, brokers: Sequence[Broker], further: Sequence[NotC
         not_checkable=(*gaps, *further),
         top_unparsed=tuple(UnparsedTemplate.model_validate(row) for row in rows.unparsed),
         missing=missing,
-        sources=sources_of(rows.files),
+        sources=make_sources(rows.files),
     )
 
 
 # --------------------------------------------------------------------- latency
 
 
-def _latency(rows: Collected) -> Latency:
+def _make_latency(rows: Collected) -> Latency:
     requests = sum(row["requests"] for row in rows.latency.values())
     within = sum(row["within_1"] for row in rows.latency.values())
     produces = rows.quantiles_of(PRODUCE)
-    asked = {api.lower(): _kind(rows.latency[api.lower()]) for api in APIS if api.lower() in rows.latency}
+    asked = {api.lower(): _make_kind(rows.latency[api.lower()]) for api in APIS if api.lower() in rows.latency}
     return Latency(
-        produce_acks_all=_kind(
-            rows.latency.get("produce_acks_all"), _phase_times(produces, SPLIT), produces.get("split", 0)
+        produce_acks_all=_make_kind(
+            rows.latency.get("produce_acks_all"), _read_times(produces, SPLIT), produces.get("split", 0)
         ),
-        produce_acks_1=_kind(rows.latency.get("produce_acks_1")),
-        fetch_follower=_kind(rows.latency.get("fetch_follower")),
-        fetch_consumer=_kind(rows.latency.get("fetch_consumer")),
+        produce_acks_1=_make_kind(rows.latency.get("produce_acks_1")),
+        fetch_follower=_make_kind(rows.latency.get("fetch_follower")),
+        fetch_consumer=_make_kind(rows.latency.get("fetch_consumer")),
         phases_within_1_ms=share_of(within, requests) if requests else None,
         **asked,
     )
 
 
-def _phase_times(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, PhaseTimes]:
+def _read_times(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, PhaseTimes]:
     return {
         name: PhaseTimes(mean=to_ms(row.get(f"mean_{name}")), p99=from_ticks(row.get(f"p99_{name}"))) for name in names
     }
 
 
-def _kind(
+def _make_kind(
     row: Mapping[str, Any] | None, split: Mapping[str, PhaseTimes] | None = None, split_count: int | None = None
 ) -> RequestLatency:
     row = row or {}
@@ -495,7 +505,7 @@ def _kind(
     return RequestLatency(
         requests=row.get("requests", 0),
         total_ms=TotalQuantiles(p50=total[0], p95=total[1], p99=total[2], p999=total[3]),
-        phases_ms=_phase_times(row, PHASES) | dict(split or {}),
+        phases_ms=_read_times(row, PHASES) | dict(split or {}),
         phases_within_1_ms=share_of(row["within_1"], row["requests"]) if row else None,
         split=split_count,
     )

@@ -64,7 +64,7 @@ def write_bundle(
         raise InputError(path, problem, "choose another place with --out") from None
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", allowZip64=True) as archive:
-            _fill(archive, report, lake, small.bounds(since, until), redact, cluster_id)
+            _fill(archive, report, lake, small.make_bounds(since, until), redact, cluster_id)
         # Not resolved itself: where it is a link, the link is replaced.
         store_of(path).take(Path(name), resolved(path.parent) / path.name)
     except BaseException:
@@ -90,7 +90,7 @@ def _fill(
         with tempfile.TemporaryDirectory() as folder:
             # Of the machine's own scratch space: the archive's folder may be slow, or somebody else's.
             written = Path(folder) / "rows.parquet"
-            rows = _write_rows(lake, spec, written, _wanted(spec, bounds, cluster_id), redact)
+            rows = _write_rows(lake, spec, written, _select_wanted(spec, bounds, cluster_id), redact)
             member = _copy(archive, f"tables/{spec.full_name}.parquet", written)
         members.append(member | {"rows": rows, "comment": spec.comment})
     manifest = {
@@ -141,6 +141,6 @@ def _write_rows(
     return count
 
 
-def _wanted(spec: TableSpec, bounds: small.WindowBounds, cluster_id: str | None) -> pc.Expression | None:
+def _select_wanted(spec: TableSpec, bounds: small.WindowBounds, cluster_id: str | None) -> pc.Expression | None:
     where = bounds.arrived() if small.ARRIVAL in spec.column_names else None
     return match_cluster(cluster_id, where) if "cluster_id" in spec.column_names else where

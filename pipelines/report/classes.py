@@ -23,7 +23,7 @@ WORDS: Final[Mapping[str, str]] = {
 }
 
 
-def verdict_class(verdict: str, violated_rules: Iterable[str], has_open_cases: bool) -> VerdictClass:
+def derive_verdict_class(verdict: str, violated_rules: Iterable[str], has_open_cases: bool) -> VerdictClass:
     """Return the class of a verdict, for example ``data_lost``.
 
     Args:

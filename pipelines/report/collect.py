@@ -75,9 +75,9 @@ def collect_report(
 
     if not lake.exists(LOG_FILES):
         raise InputError(lake.root, f"holds no table {LOG_FILES.full_name}", "ingest and parse logs into it first")
-    bounds = small.bounds(since, until)
+    bounds = small.make_bounds(since, until)
     asked, held = run_concurrently(
-        [lambda: _asked(lake, config, bounds, cluster_id), lambda: _held(lake, bounds, cluster_id)]
+        [lambda: _collect_asked(lake, config, bounds, cluster_id), lambda: _collect_held(lake, bounds, cluster_id)]
     )
     return assemble(
         Collected(
@@ -92,26 +92,28 @@ def collect_report(
     )
 
 
-def _asked(lake: Lake, config: Config, bounds: small.WindowBounds, cluster_id: str | None) -> dict[str, Any]:
+def _collect_asked(lake: Lake, config: Config, bounds: small.WindowBounds, cluster_id: str | None) -> dict[str, Any]:
     """Return the fields of `Collected` that DuckDB aggregates from tables of operations and requests."""
     needed = match_cluster(cluster_id, bounds.arrived())
     reader = open_reader(lake, [(spec, needed) for spec in (DELAYED_OPERATIONS, REQUEST_PHASES, SHARE_OPERATIONS)])
-    where = queries.of_window(bounds, cluster_id)
-    operations = queries.operations(where, config.latency.slow_ms)
-    groups = reader.rows(queries.groups(operations))
+    where = queries.match_window(bounds, cluster_id)
+    operations = queries.select_operations(where, config.latency.slow_ms)
+    groups = reader.rows(queries.select_groups(operations))
     produces = [row for row in groups if row["kind"] == PRODUCE]
-    blamed = _most_blamed(groups)
-    interval_s = _interval_s(produces, config.report.timeline_interval_s)
-    worst = reader.rows(queries.worst(operations)) if groups else []
+    blamed = _select_most_blamed(groups)
+    interval_s = _choose_interval_s(produces, config.report.timeline_interval_s)
+    worst = reader.rows(queries.select_worst(operations)) if groups else []
     return {
         "groups": groups,
-        "quantiles": {row["kind"]: row for row in reader.rows(queries.quantiles(operations, blamed))} if groups else {},
+        "quantiles": {row["kind"]: row for row in reader.rows(queries.select_quantiles(operations, blamed))}
+        if groups
+        else {},
         "blamed": tuple(blamed),
-        "timeline": reader.rows(queries.timeline(operations, interval_s)) if produces else [],
+        "timeline": reader.rows(queries.select_timeline(operations, interval_s)) if produces else [],
         "interval_s": interval_s,
         "worst": sorted(worst, key=lambda row: int(row["place"])),
-        "latency": {row["kind"]: row for row in reader.rows(queries.latency(queries.requests(where)))},
-        "throttled": reader.rows(queries.throttled(where)),
+        "latency": {row["kind"]: row for row in reader.rows(queries.select_latency(queries.select_requests(where)))},
+        "throttled": reader.rows(queries.select_throttled(where)),
         "share_members": reader.rows(queries.share_members(where)),
     }
 
@@ -124,7 +126,7 @@ def _run_of(lake: Lake, run: RunInfo, cluster_id: str) -> RunInfo:
     return replace(run, problems=tuple(problem for problem in run.problems if problem[0] not in set(others)))
 
 
-def _held(lake: Lake, bounds: small.WindowBounds, cluster_id: str | None) -> dict[str, Any]:
+def _collect_held(lake: Lake, bounds: small.WindowBounds, cluster_id: str | None) -> dict[str, Any]:
     """Return the fields of `Collected` that are read from small tables without a query."""
 
     def rows(spec: TableSpec, *columns: str, where: pc.Expression | None = None) -> Rows:
@@ -146,15 +148,15 @@ def _held(lake: Lake, bounds: small.WindowBounds, cluster_id: str | None) -> dic
         "unparsed": reader.rows(small.SQL["unparsed"], **of_cluster_id),
         "configs": [row for row in configs if row["key"] in small.CONFIG_KEYS],
         "lifecycle": reader.rows(small.SQL["lifecycle"], **of_cluster_id),
-        "singled_out": small.singled_out(intervals, bounds),
+        "singled_out": small.find_singled_out(intervals, bounds),
         "findings": findings,
         "evidence": evidence,
         "far_clocks": rows(CLOCK_BOUNDS, "cluster_id", "broker_a", "broker_b", "lowest_ms", "highest_ms", where=_FAR),
-        "clocks": rows(CLOCK_BOUNDS, *CLOCK_BOUNDS.column_names, where=_both_of(evidence)),
+        "clocks": rows(CLOCK_BOUNDS, *CLOCK_BOUNDS.column_names, where=_select_both(evidence)),
         "rule_results": rows(RULE_RESULTS, *RULE_RESULTS.column_names),
-        "before": _before(lake, cluster_id),
+        "before": _read_last_run(lake, cluster_id),
         "topics": reader.rows(small.SQL["topics"], **of_cluster_id),
-        "incidents": small.incidents(
+        "incidents": small.make_incidents(
             rows(INCIDENTS, *INCIDENTS.column_names), rows(INCIDENT_LINES, *INCIDENT_LINES.column_names), bounds
         ),
         "outside": reader.rows(small.SQL["outside"], **of_window),
@@ -162,13 +164,13 @@ def _held(lake: Lake, bounds: small.WindowBounds, cluster_id: str | None) -> dic
     }
 
 
-def _both_of(evidence: Rows) -> pc.Expression:
+def _select_both(evidence: Rows) -> pc.Expression:
     """Return a filter for pairs of brokers that both wrote lines of evidence."""
     brokers = pa.array(sorted({row["broker_id"] for row in evidence if row["broker_id"] is not None}), pa.int32())
     return pc.field("broker_a").isin(brokers) & pc.field("broker_b").isin(brokers)
 
 
-def _before(lake: Lake, cluster_id: str | None) -> RunBefore | None:
+def _read_last_run(lake: Lake, cluster_id: str | None) -> RunBefore | None:
     """Return the results of the previous audit. None for the first audit, or if its files were removed."""
     last = lake.stamp(VIOLATIONS)
     versions = [{stamp: version for version, stamp in reversed([*lake.stamps(spec)])} for spec in _JUDGED]
@@ -182,7 +184,7 @@ def _before(lake: Lake, cluster_id: str | None) -> RunBefore | None:
     return summarize_run(earlier, *rows) if len(rows) == len(_JUDGED) else None
 
 
-def _most_blamed(groups: Rows) -> list[Node]:
+def _select_most_blamed(groups: Rows) -> list[Node]:
     """Return (cluster, broker id) of at most `BLAMED_MAX` brokers that produces waited for longest.
 
     Requests of coordinators are considered after produces.
@@ -198,7 +200,7 @@ def _most_blamed(groups: Rows) -> list[Node]:
     return list(nodes)[:BLAMED_MAX]
 
 
-def _interval_s(groups: Rows, configured_s: int) -> int:
+def _choose_interval_s(groups: Rows, configured_s: int) -> int:
     """Return the timeline's interval, s: as configured, doubled until there are at most `TIMELINE_MAX` intervals."""
     if not groups:
         return configured_s

@@ -23,8 +23,8 @@ from highwater.pipelines.report import small_tables as small
 from highwater.pipelines.report.cluster import clocks, events, lives, settings, stories
 from highwater.pipelines.report.cluster.parts import Cluster
 from highwater.pipelines.report.cubes import queries as of_cubes
-from highwater.pipelines.report.cubes.assemble import cell_rows, cubes
-from highwater.pipelines.report.cubes.intervals import Intervals, intervals_of
+from highwater.pipelines.report.cubes.assemble import make_cubes, read_cell_rows
+from highwater.pipelines.report.cubes.intervals import Intervals, choose_intervals
 from highwater.pipelines.report.cubes.parts import Cubes
 from highwater.pipelines.report.detail import Cost, Detail, RuleText
 from highwater.pipelines.report.figures import Rows
@@ -67,14 +67,14 @@ def collect_detail(
         cluster_id: the only cluster to show. None for all clusters.
     """
     tables = _Tables(lake, cluster_id)
-    bounds = small.bounds(since, until)
+    bounds = small.make_bounds(since, until)
     files = tables.rows(bronze.LOG_FILES, *_OF_FILES)
-    aggregates, worst = _aggregates(tables, config, files, bounds)
+    aggregates, worst = _read_aggregates(tables, config, files, bounds)
     now = datetime.now(UTC)
     return Detail(
-        cluster=_cluster(tables, worst, files),
+        cluster=_make_cluster(tables, worst, files),
         cubes=aggregates,
-        rules=rules_said(),
+        rules=list_rule_texts(),
         cost=Cost(
             bytes=sum(row["size_bytes"] or 0 for row in files),
             lines=sum(row["line_count"] or 0 for row in files),
@@ -84,7 +84,7 @@ def collect_detail(
     )
 
 
-def rules_said() -> tuple[RuleText, ...]:
+def list_rule_texts() -> tuple[RuleText, ...]:
     """Return the texts of all rules."""
     names = RuleText.model_fields.keys() - {"rule_id"}
     return tuple(
@@ -107,7 +107,7 @@ class _Tables:
 # --------------------------------------------------------------------- aggregates
 
 
-def _aggregates(
+def _read_aggregates(
     tables: _Tables, config: Config, files: Rows, bounds: small.WindowBounds
 ) -> tuple[Cubes | None, dict[str, int]]:
     """Return (aggregates of the window's requests, arrival times in us of requests with a history, by operation id).
@@ -116,30 +116,30 @@ def _aggregates(
     """
     needed = match_cluster(tables.cluster_id, bounds.arrived())
     reader = open_reader(tables.lake, [(DELAYED_OPERATIONS, needed), (REQUEST_PHASES, needed)])
-    where = queries.of_window(bounds, tables.cluster_id)
-    (arrivals,) = reader.rows(of_cubes.arrivals(where))
-    intervals = _intervals(files, bounds, [time for time in arrivals.values() if time is not None])
+    where = queries.match_window(bounds, tables.cluster_id)
+    (arrivals,) = reader.rows(of_cubes.select_arrivals(where))
+    intervals = _make_intervals(files, bounds, [time for time in arrivals.values() if time is not None])
     if intervals is None:
         return None, {}
-    operations = queries.operations(where, config.latency.slow_ms)
-    worst = reader.rows(of_cubes.stories(operations, intervals))
-    cells = cell_rows(reader.rows, operations, queries.requests(where), intervals)
-    return cubes(cells, intervals), {row["operation_id"]: row["arrival_us"] for row in worst}
+    operations = queries.select_operations(where, config.latency.slow_ms)
+    worst = reader.rows(of_cubes.select_stories(operations, intervals))
+    cells = read_cell_rows(reader.rows, operations, queries.select_requests(where), intervals)
+    return make_cubes(cells, intervals), {row["operation_id"]: row["arrival_us"] for row in worst}
 
 
-def _intervals(files: Rows, bounds: small.WindowBounds, arrivals: list[int]) -> Intervals | None:
+def _make_intervals(files: Rows, bounds: small.WindowBounds, arrivals: list[int]) -> Intervals | None:
     """Return intervals that cover all times of the logs within the window. None if the logs contain no times."""
     ends = (row[name] for row in files for name in ("first_time", "last_time"))
     times = [*(end for end in ends if end is not None and is_possible(end)), *arrivals]
     first = max(min(times, default=0), bounds.since_us or 0)
     last = max(times, default=0) if bounds.until_us is None else min(max(times, default=0), bounds.until_us - 1)
-    return intervals_of(first, last, len({row["broker_id"] for row in files})) if times else None
+    return choose_intervals(first, last, len({row["broker_id"] for row in files})) if times else None
 
 
 # ------------------------------------------------------------------------ cluster
 
 
-def _cluster(tables: _Tables, worst: dict[str, int], files: Rows) -> Cluster:
+def _make_cluster(tables: _Tables, worst: dict[str, int], files: Rows) -> Cluster:
     lifecycle = tables.rows(silver.BROKER_LIFECYCLE, *_OF_EVENTS)
     of_controllers = tables.rows(
         silver.CONTROLLER_EVENTS,
@@ -160,21 +160,21 @@ def _cluster(tables: _Tables, worst: dict[str, int], files: Rows) -> Cluster:
         small.SQL["configs"], cluster=tables.cluster_id
     )
     timeline = tables.rows(BROKER_TIMELINE, *BROKER_TIMELINE.column_names)
-    happened, events_left_out = events.events(lifecycle, controller, isr, moved)
-    windows, windows_left_out = events.unavailable(tables.rows(AVAILABILITY, *AVAILABILITY.column_names))
-    failovers, failovers_left_out = events.failovers(moved)
-    differing, settings_left_out = settings.settings(configs)
-    pairs, pairs_left_out = clocks.clocks(tables.rows(CLOCK_BOUNDS, *CLOCK_BOUNDS.column_names))
+    happened, events_left_out = events.make_events(lifecycle, controller, isr, moved)
+    windows, windows_left_out = events.make_unavailable(tables.rows(AVAILABILITY, *AVAILABILITY.column_names))
+    failovers, failovers_left_out = events.make_failovers(moved)
+    differing, settings_left_out = settings.make_settings(configs)
+    pairs, pairs_left_out = clocks.make_clocks(tables.rows(CLOCK_BOUNDS, *CLOCK_BOUNDS.column_names))
     return Cluster(
-        lives=lives.lives(timeline),
-        leaders=events.leaders(led),
+        lives=lives.make_lives(timeline),
+        leaders=events.make_leaders(led),
         events=happened,
         unavailable=windows,
         failovers=failovers,
-        restarts=lives.restarts(timeline, isr),
+        restarts=lives.make_restarts(timeline, isr),
         settings=differing,
         clocks=pairs,
-        stories=stories.stories(_story_rows(tables, worst, {row["file_id"]: row["path"] for row in files})),
+        stories=stories.make_stories(_read_story_rows(tables, worst, {row["file_id"]: row["path"] for row in files})),
         left_out={
             "events": events_left_out,
             "unavailable": windows_left_out,
@@ -185,48 +185,48 @@ def _cluster(tables: _Tables, worst: dict[str, int], files: Rows) -> Cluster:
     )
 
 
-def _story_rows(tables: _Tables, worst: dict[str, int], paths: dict[str, str]) -> stories.StoryRows:
+def _read_story_rows(tables: _Tables, worst: dict[str, int], paths: dict[str, str]) -> stories.StoryRows:
     if not worst:
         return stories.StoryRows()
-    where = pc.field("operation_id").isin(pa.array(list(worst), pa.string())) & _at(small.ARRIVAL, worst.values())
+    where = pc.field("operation_id").isin(pa.array(list(worst), pa.string())) & _match(small.ARRIVAL, worst.values())
     operations = tables.rows(DELAYED_OPERATIONS, *_OF_OPERATIONS, where=where)
     places = {operation_id: place for place, operation_id in enumerate(worst)}
     operations.sort(key=lambda row: places[row["operation_id"]])
-    reader = _reader_of_stories(tables.lake, operations)
+    reader = _open_story_reader(tables.lake, operations)
     bare = stories.StoryRows(
         operations=operations,
-        requests=_requests_of(reader, operations),
-        fetches=stories.fetches_near(reader, operations),
+        requests=_read_requests(reader, operations),
+        fetches=stories.read_fetches_near(reader, operations),
         paths=paths,
     )
-    return replace(bare, texts=_texts(tables, stories.lines_of(bare)))
+    return replace(bare, texts=_read_texts(tables, stories.find_lines(bare)))
 
 
-def _reader_of_stories(lake: Lake, operations: Rows) -> LakeReader:
+def _open_story_reader(lake: Lake, operations: Rows) -> LakeReader:
     """Return a DuckDB reader with the requests and fetches around the given operations. Too large tables are empty."""
     times = [time for row in operations for time in (row["handled_time"], row["completed_time"])]
     taken_up = pc.field("dequeued_time")
     around = taken_up >= instant(min(times) - stories.BEFORE_US)
     around &= taken_up <= instant(max(times) + stories.AFTER_US)
-    of_lines = _at("time", (row["line_time"] for row in operations))
+    of_lines = _match("time", (row["line_time"] for row in operations))
     needed = [(silver.PRODUCE_REQUESTS, of_lines), (silver.REQUESTS, of_lines), (silver.REPLICA_FETCHES, around)]
     return open_reader(lake, searched=needed)
 
 
-def _requests_of(reader: LakeReader, operations: Rows) -> Rows:
+def _read_requests(reader: LakeReader, operations: Rows) -> Rows:
     names = ("time", "broker_id", "connection", "correlation_id")
     known = [row for row in operations if row["connection"] is not None and row["correlation_id"] is not None]
     keys = [(row["line_time"], *(row[name] for name in names[1:])) for row in known]
     return [dict(zip(names, key, strict=True)) | line for key, line in find_request_lines(reader, keys).items()]
 
 
-def _texts(tables: _Tables, lines: dict[Place, int]) -> dict[Place, str]:
+def _read_texts(tables: _Tables, lines: dict[Place, int]) -> dict[Place, str]:
     if not lines:
         return {}
-    where = match_places(lines) & _at("time", lines.values())
+    where = match_places(lines) & _match("time", lines.values())
     return find_texts(open_reader(tables.lake, searched=[(bronze.LOG_LINES, where)]), lines)
 
 
-def _at(name: str, times_us: Iterable[int]) -> pc.Expression:
+def _match(name: str, times_us: Iterable[int]) -> pc.Expression:
     """Return a filter for rows at these times, us. Files are sorted by time, so it also skips parts of files."""
     return pc.field(name).isin(pa.array(sorted(set(times_us)), pa.timestamp("us", "UTC")))

@@ -23,7 +23,7 @@ from highwater.pipelines.report.model import (
     Report,
     RuleResult,
 )
-from highwater.pipelines.report.tiers import in_seconds, rule_not_checkable, times_too_coarse
+from highwater.pipelines.report.tiers import explain_coarse_times, explain_not_checkable, find_in_seconds
 from highwater.pipelines.rules.registry import BY_ID
 from highwater.pipelines.rules.rule import OBSERVATION, OPEN, VIOLATION, Rule
 from highwater.pipelines.timing.clocks.order import sort_lines
@@ -67,7 +67,7 @@ class Correctness:
 NO_RULES = Correctness()
 
 
-def correctness(
+def make_correctness(
     rows: Collected,
     brokers: Sequence[Broker],
     highest: str,
@@ -92,30 +92,30 @@ def correctness(
 
     results = sorted(rows.rule_results, key=lambda row: order(row["rule_id"]))
     gaps: dict[str, NotCheckable] = {}
-    coarse = in_seconds(rows.files)
-    requests_per_s = _requests_per_s(rows, brokers)
+    coarse = find_in_seconds(rows.files)
+    requests_per_s = _count_requests_per_s(rows, brokers)
     for row in results:
         rule = known.get(row["rule_id"])
-        gap = rule_not_checkable(rule, brokers, highest, requests_per_s) if rule else None
+        gap = explain_not_checkable(rule, brokers, highest, requests_per_s) if rule else None
         if gap is None and rule is not None and rule.compares_times and coarse and not row["checked"]:
-            gap = times_too_coarse(rule.rule_id, coarse)
+            gap = explain_coarse_times(rule.rule_id, coarse)
         if gap:
             gaps[gap.rule_id] = gap
-    findings = _findings(rows, order, several)
+    findings = _make_findings(rows, order, several)
     violated = any(row["severity"] == VIOLATION for row in rows.findings)
     return Correctness(
-        rules=tuple(_result(row, gaps.get(row["rule_id"]), rows.before) for row in results),
+        rules=tuple(_make_result(row, gaps.get(row["rule_id"]), rows.before) for row in results),
         violations=findings[VIOLATION],
         observations=findings[OBSERVATION],
         open_cases=findings[OPEN],
         violated=violated or (not in_window and any(_is_violated(row) for row in results)),
-        doubts=(*_doubts(results, {row["message"] for row in rows.holes}), *_left_open(findings[OPEN])),
+        doubts=(*_list_doubts(results, {row["message"] for row in rows.holes}), *_describe_left_open(findings[OPEN])),
         not_checkable=tuple(gaps.values()),
-        notes=tuple(_notes(rows, in_window)),
+        notes=tuple(_make_notes(rows, in_window)),
     )
 
 
-def _requests_per_s(rows: Collected, brokers: Sequence[Broker]) -> float | None:
+def _count_requests_per_s(rows: Collected, brokers: Sequence[Broker]) -> float | None:
     """Return the mean request rate of brokers with a request log, per second and broker. None without a request log."""
     requests = sum(row["requests"] for row in rows.latency.values())
     seconds = sum(
@@ -126,17 +126,17 @@ def _requests_per_s(rows: Collected, brokers: Sequence[Broker]) -> float | None:
     return requests / seconds if requests and seconds else None
 
 
-def rule_state(rule: RuleResult, gaps: Iterable[NotCheckable]) -> str:
+def derive_rule_state(rule: RuleResult, gaps: Iterable[NotCheckable]) -> str:
     """Return the state of a rule: its verdict, ``not checkable`` without evidence, or ``not applicable``."""
     if rule.verdict == INCONCLUSIVE and any(gap.rule_id == rule.rule_id for gap in gaps):
         return NOT_CHECKABLE
     return rule.verdict if rule.applicable else NOT_APPLICABLE
 
 
-def rule_states(report: Report) -> dict[str, int]:
+def count_rule_states(report: Report) -> dict[str, int]:
     """Return the number of rules by state, the most important state first. States without rules are left out."""
     gaps = report.coverage.not_checkable
-    states = Counter(rule_state(rule, gaps) for rule in report.rules)
+    states = Counter(derive_rule_state(rule, gaps) for rule in report.rules)
     return {state: states[state] for state in RULE_STATES if states[state]}
 
 
@@ -162,7 +162,7 @@ def _is_violated(row: Mapping[str, Any]) -> bool:
     return bool(row["verdict"] == VIOLATED or row["cases"] > 0)
 
 
-def _result(row: Mapping[str, Any], gap: NotCheckable | None, before: RunBefore | None) -> RuleResult:
+def _make_result(row: Mapping[str, Any], gap: NotCheckable | None, before: RunBefore | None) -> RuleResult:
     """Return the result of a rule. A rule without the evidence that it needs is never clean.
 
     A rule that judged nothing is not applicable, unless there is a reason for doubt.
@@ -184,7 +184,7 @@ def _result(row: Mapping[str, Any], gap: NotCheckable | None, before: RunBefore 
     )
 
 
-def _doubts(results: Rows, holes: Set[str]) -> Iterable[str]:
+def _list_doubts(results: Rows, holes: Set[str]) -> Iterable[str]:
     """Yield why rules are inconclusive, except holes in the logs, open cases and missing evidence."""
     doubts = dict.fromkeys(doubt for row in results for doubt in row["doubts"] if doubt not in holes)
     if doubts:
@@ -194,7 +194,7 @@ def _doubts(results: Rows, holes: Set[str]) -> Iterable[str]:
             yield f"{row['rule_id']}: the rule failed: {row['error']}"
 
 
-def _left_open(open_cases: Sequence[Finding]) -> Iterable[str]:
+def _describe_left_open(open_cases: Sequence[Finding]) -> Iterable[str]:
     for rule_id, number in Counter(finding.rule_id for finding in open_cases).items():
         yield f"{rule_id}: {number} case{'s' if number > 1 else ''} cannot be decided from these logs"
 
@@ -202,7 +202,7 @@ def _left_open(open_cases: Sequence[Finding]) -> Iterable[str]:
 # --------------------------------------------------------------------- findings
 
 
-def _findings(rows: Collected, order: _Order, several: bool) -> dict[str, tuple[Finding, ...]]:
+def _make_findings(rows: Collected, order: _Order, several: bool) -> dict[str, tuple[Finding, ...]]:
     """Return findings by severity, each with the findings that follow from it. Those are not listed separately."""
     lines: dict[str, Rows] = defaultdict(list)
     for row in rows.evidence:
@@ -210,7 +210,7 @@ def _findings(rows: Collected, order: _Order, several: bool) -> dict[str, tuple[
     there = {row["finding_id"] for row in rows.findings}
     by_severity: dict[str, Rows] = {severity: [] for severity in _PLURALS}
     following: dict[str, Rows] = defaultdict(list)
-    for row in sorted(rows.findings, key=lambda row: _key(row, order)):
+    for row in sorted(rows.findings, key=lambda row: _make_key(row, order)):
         # What it follows from may be outside the window, or one too many.
         if row["implied_by"] in there and row["implied_by"] != row["finding_id"]:
             following[row["implied_by"]].append(row)
@@ -221,7 +221,7 @@ def _findings(rows: Collected, order: _Order, several: bool) -> dict[str, tuple[
     for row in rows.clocks:
         clocks[row["cluster_id"]].append(row)
 
-    def finding(row: Mapping[str, Any]) -> Finding:
+    def make_finding(row: Mapping[str, Any]) -> Finding:
         mark = fingerprint(row, row["time"])
         evidence, note = sort_lines(lines[row["finding_id"]], clocks[row["cluster_id"]])
         return Finding.of(
@@ -230,22 +230,22 @@ def _findings(rows: Collected, order: _Order, several: bool) -> dict[str, tuple[
             brokers=tuple(row["brokers"]),
             evidence=tuple(Evidence.of(line, time=iso_or_none(line["time"])) for line in evidence),
             evidence_order=note,
-            implied=tuple(finding(other) for other in following[row["finding_id"]]),
+            implied=tuple(make_finding(other) for other in following[row["finding_id"]]),
             fingerprint=mark,
             is_new=None if rows.before is None else mark not in rows.before.fingerprints,
             cluster_id=row["cluster_id"] if several else None,
         )
 
-    return {severity: tuple(finding(row) for row in findings) for severity, findings in by_severity.items()}
+    return {severity: tuple(make_finding(row) for row in findings) for severity, findings in by_severity.items()}
 
 
-def _key(row: Mapping[str, Any], order: _Order) -> tuple[Any, ...]:
+def _make_key(row: Mapping[str, Any], order: _Order) -> tuple[Any, ...]:
     """Return a sort key: rule, place, offset. Missing values sort first."""
     numbers = (-1 if row[name] is None else row[name] for name in ("partition", "offset_start", "time"))
     return (*order(row["rule_id"]), row["topic"] or "", *numbers, row["finding_id"])
 
 
-def _notes(rows: Collected, in_window: bool) -> Iterable[str]:
+def _make_notes(rows: Collected, in_window: bool) -> Iterable[str]:
     if not rows.rule_results:
         yield _NOT_RUN
         return

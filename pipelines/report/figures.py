@@ -124,9 +124,9 @@ def count_by(groups: Rows, key: str, of: Callable[[dict[str, Any]], bool] = lamb
     for row in groups:
         if row[key] is not None and of(row):
             counts[row[key]] += row["operations"]
-    return most_first(counts)
+    return sort_most_first(counts)
 
 
-def most_first(counts: Mapping[str, int]) -> dict[str, int]:
+def sort_most_first(counts: Mapping[str, int]) -> dict[str, int]:
     """Return counts, the largest first."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

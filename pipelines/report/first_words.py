@@ -20,7 +20,7 @@ from highwater.pipelines.bronze.rows import FileChangedError
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.lake_reads import open_reader
 from highwater.pipelines.lake.table_queries import answer
-from highwater.pipelines.report.happened import span
+from highwater.pipelines.report.happened import split_span
 from highwater.schemas.bronze import LOG_LINES
 from highwater.schemas.silver import BROKER_LIFECYCLE
 
@@ -37,7 +37,7 @@ _TEXTS: Final = f"""
 """
 
 
-def of_profiles(
+def describe_profiles(
     profiles: Sequence[Profile], owners: Mapping[str, Identity], unread: Iterable[tuple[str, str]]
 ) -> Iterator[str]:
     """Yield lines about brokers, Kafka versions and time range, then about files, then about unreadable files.
@@ -61,7 +61,7 @@ def of_profiles(
         )
         parts = [named, *([f"Kafka {', '.join(versions[:SHOWN_MAX])}"] if versions else ["Kafka of unknown release"])]
         if first is not None and last is not None:
-            parts.append(f"{' to '.join(span(iso_utc(first), iso_utc(last)))} UTC")
+            parts.append(f"{' to '.join(split_span(iso_utc(first), iso_utc(last)))} UTC")
         yield ", ".join(parts)
         kinds = Counter(item.kind for item in readable)
         records = sum(item.record_count for item in readable)
@@ -84,7 +84,7 @@ def _has_errors(item: Profile) -> bool:
     return item.readable and item.kind != "kafka-request"
 
 
-def of_new_texts(profiles: Iterable[Profile], owners: Mapping[str, Identity], how: HowRead) -> Iterator[str]:
+def describe_new_texts(profiles: Iterable[Profile], owners: Mapping[str, Identity], how: HowRead) -> Iterator[str]:
     """Yield the most frequent messages at ERROR or above, read directly from files before ingestion."""
     spans = (span_of(item, owners[item.path]) for item in profiles if _has_errors(item))
     loud: list[pa.RecordBatch] = []
@@ -94,15 +94,15 @@ def of_new_texts(profiles: Iterable[Profile], owners: Mapping[str, Identity], ho
             for batch in batches(unit, how):
                 loud.append(batch.filter(pc.is_in(batch.column("level"), pa.array(["ERROR", "FATAL"]))))
     if loud:
-        yield from _texts(dicts(answer(_TEXTS, bronze_log_lines=pa.Table.from_batches(loud))))
+        yield from _read_texts(dicts(answer(_TEXTS, bronze_log_lines=pa.Table.from_batches(loud))))
 
 
-def of_texts(lake: Lake) -> Iterator[str]:
+def describe_texts(lake: Lake) -> Iterator[str]:
     """Yield the most frequent messages at ERROR or above in a lake."""
-    yield from _texts(open_reader(lake, [], [(LOG_LINES, None)]).rows(_TEXTS))
+    yield from _read_texts(open_reader(lake, [], [(LOG_LINES, None)]).rows(_TEXTS))
 
 
-def of_restarts(lake: Lake) -> Iterator[str]:
+def describe_restarts(lake: Lake) -> Iterator[str]:
     """Yield a line for each broker start that no shutdown preceded."""
     reader = open_reader(lake, [(BROKER_LIFECYCLE, None)])
     crashes = reader.rows(
@@ -114,18 +114,18 @@ def of_restarts(lake: Lake) -> Iterator[str]:
            WHERE event = 'starting' AND before = 'started' ORDER BY time"""
     )
     for row in crashes[:SHOWN_MAX]:
-        yield f"broker {row['broker_id']} started again at {_clock(row['time'])}; no line shows a shutdown before"
+        yield f"broker {row['broker_id']} started again at {_show_clock(row['time'])}; no line shows a shutdown before"
     if len(crashes) > SHOWN_MAX:
         yield f"and {count(len(crashes) - SHOWN_MAX)} more starts without a shutdown before"
 
 
-def _texts(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _read_texts(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for row in rows:
         ids = row["brokers"] or ()
         brokers = f"broker{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids)) or 'of unknown id'}"
         message = plain(str(row["message"]).split("\n")[0], TEXT_MAX // 2)
-        yield f"{row['level']} {count(row['lines'])}x from {_clock(row['first'])}, {brokers}: {message}"
+        yield f"{row['level']} {count(row['lines'])}x from {_show_clock(row['first'])}, {brokers}: {message}"
 
 
-def _clock(time_us: int | None) -> str:
-    return "an unknown time" if time_us is None else span(iso_utc(time_us), None)[0]
+def _show_clock(time_us: int | None) -> str:
+    return "an unknown time" if time_us is None else split_span(iso_utc(time_us), None)[0]

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from highwater.pipelines.base.plain import count, number
 from highwater.pipelines.base.values import UNKNOWN_BROKER
 from highwater.pipelines.incidents.classes import INCIDENT_CLASSES, IncidentClass
-from highwater.pipelines.report.correctness import NOT_APPLICABLE, NOT_CHECKABLE, rule_states
+from highwater.pipelines.report.correctness import NOT_APPLICABLE, NOT_CHECKABLE, count_rule_states
 from highwater.pipelines.report.model import CLEAN, INCONCLUSIVE, VIOLATED, Incident, Report
 
 #: Chains on the first screen.
@@ -115,14 +115,14 @@ class Chain(NamedTuple):
         """Return the end of the worst effect. None if it lasts to the end of the logs."""
         return self.head.end_time
 
-    def commands(self, has_requests: bool) -> list[str]:
+    def list_commands(self, has_requests: bool) -> list[str]:
         """Return the next commands for the worst effect, then for its cause.
 
         Args:
             has_requests: True if request logs were read, so that waits are known.
         """
-        kafka = filter(None, [kafka_command(self.head)])
-        asked = [*kafka, *commands(self.head, has_requests), *commands(self.cause, has_requests)]
+        kafka = filter(None, [get_kafka_command(self.head)])
+        asked = [*kafka, *list_commands(self.head, has_requests), *list_commands(self.cause, has_requests)]
         return list(dict.fromkeys(asked))
 
     def action(self, has_requests: bool) -> str:
@@ -134,10 +134,10 @@ class Chain(NamedTuple):
         _, colon, last = self.advice.rpartition(": ")
         if colon and _COMMAND.match(last) and ". " not in last:
             return self.advice
-        return f"{self.advice or 'See its lines:'} {self.commands(has_requests)[0]}"
+        return f"{self.advice or 'See its lines:'} {self.list_commands(has_requests)[0]}"
 
 
-def chains(incidents: Sequence[Incident]) -> list[Chain]:
+def make_chains(incidents: Sequence[Incident]) -> list[Chain]:
     """Return incidents grouped by their first cause, in the given order. An incident without a known cause begins a
     chain.
     """
@@ -159,12 +159,12 @@ def chains(incidents: Sequence[Incident]) -> list[Chain]:
     return [Chain(by_id[incident_id], tuple(those)) for incident_id, those in effects.items()]
 
 
-def chains_by_harm(incidents: Sequence[Incident]) -> list[Chain]:
+def sort_by_harm(incidents: Sequence[Incident]) -> list[Chain]:
     """Return chains of incidents: those with lost data first, then other broken guarantees, then by rank.
 
     Chains of mere log messages are omitted.
     """
-    ranked = chains([incident for incident in incidents if not _is_remark(incident)])
+    ranked = make_chains([incident for incident in incidents if not _is_remark(incident)])
     first = {"data_lost": 0, "guarantee_broken": 1}
     return sorted(ranked, key=lambda chain: first.get(chain.harm, len(first)))
 
@@ -190,9 +190,9 @@ class IncidentSummary(NamedTuple):
         return ", ".join(f"{kind} ({count(many)})" if many > 1 else kind for kind, many in kinds.most_common())
 
 
-def story(report: Report) -> IncidentSummary:
+def summarize_incidents(report: Report) -> IncidentSummary:
     """Return the worst chains, at most `CHAINS_MAX`, and the omitted ones."""
-    ranked = chains_by_harm(report.incidents)
+    ranked = sort_by_harm(report.incidents)
     also = tuple(filter(_is_remark, report.incidents))
     shown = also[: min(ALSO_MAX, max(0, CHAINS_MAX - len(ranked)))]
     first, rest = tuple(ranked[:CHAINS_MAX]), tuple(ranked[CHAINS_MAX:])
@@ -206,12 +206,12 @@ def _is_remark(incident: Incident) -> bool:
     return incident.kind == ALSO_LOGGED and incident.severity == "info"
 
 
-def worst(report: Report) -> list[Chain]:
+def select_worst(report: Report) -> list[Chain]:
     """Return chains by harm, without intended actions and mere log messages (severity info)."""
-    return [chain for chain in chains_by_harm(report.incidents) if chain.severity != "info"]
+    return [chain for chain in sort_by_harm(report.incidents) if chain.severity != "info"]
 
 
-def first_sentence(text: str) -> str:
+def take_sentence(text: str) -> str:
     """Return the first sentence of a text."""
     found = _SENTENCE.match(text.strip())
     return found[1] if found else text.strip()
@@ -219,7 +219,7 @@ def first_sentence(text: str) -> str:
 
 def rest_of(text: str) -> str:
     """Return a text without its first sentence."""
-    return text.strip()[len(first_sentence(text)) :].strip()
+    return text.strip()[len(take_sentence(text)) :].strip()
 
 
 def sentence_case(text: str) -> str:
@@ -227,31 +227,31 @@ def sentence_case(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def kafka_command(incident: Incident) -> str:
+def get_kafka_command(incident: Incident) -> str:
     """Return the Kafka command for an incident that lasts until the logs end. Empty if it ended or has no command."""
     return _KAFKA_COMMANDS.get(incident.kind, "") if incident.end_time is None else ""
 
 
-def window(incident: Incident | Chain) -> str:
+def show_window(incident: Incident | Chain) -> str:
     """Return ``2026-11-20 15:27:39 to 15:27:53``, or ``2026-11-20 15:27:39 to the end of the logs``; UTC."""
-    return window_words(incident.start_time, incident.end_time)
+    return describe_times(incident.start_time, incident.end_time)
 
 
-def window_words(start_time: str, end_time: str | None) -> str:
+def describe_times(start_time: str, end_time: str | None) -> str:
     """Return a window in words. An end of None is the end of the logs."""
-    start, end = span(start_time, end_time)
+    start, end = split_span(start_time, end_time)
     if end_time is None:
         return f"{start} to the end of the logs"
     return start if end == start[11:] else f"{start} to {end}"
 
 
-def span(start: str | None, end: str | None) -> tuple[str, str]:
+def split_span(start: str | None, end: str | None) -> tuple[str, str]:
     """Return two times to the second, ``-`` for None. The second has no date if both are on one day."""
     since, until = ("-" if time is None else time[:19].replace("T", " ") for time in (start, end))
     return since, until[11:] if since[:10] == until[:10] and until != "-" else until
 
 
-def bug(incident: Incident) -> str:
+def show_bug(incident: Incident) -> str:
     """Return ``Known bug KAFKA-3410, fixed in 2.0.1 and 2.1.0.`` Empty if the incident matches no known bug."""
     if incident.known_bug is None:
         return ""
@@ -259,12 +259,12 @@ def bug(incident: Incident) -> str:
     return f"Known bug {incident.known_bug.id}{fixed}."
 
 
-def account_of(incident: Incident) -> str:
+def get_account(incident: Incident) -> str:
     """Return the account of an incident, followed by its known bug."""
-    return f"{incident.sentence} {bug(incident)}".rstrip()
+    return f"{incident.sentence} {show_bug(incident)}".rstrip()
 
 
-def commands(incident: Incident, has_requests: bool) -> list[str]:
+def list_commands(incident: Incident, has_requests: bool) -> list[str]:
     """Return the next commands for an incident, with its window and subject filled in.
 
     Args:
@@ -293,15 +293,15 @@ def has_requests(report: Report) -> bool:
     return bool(report.operations.produce.observed)
 
 
-def verdict_words(report: Report) -> str:
+def describe_verdict(report: Report) -> str:
     """Return the verdict and its class: ``violated (data lost)``, ``clean``."""
     of_verdict = report.verdict_class.replace("_", " ")
     return report.verdict if report.verdict == CLEAN else f"{report.verdict} ({of_verdict})"
 
 
-def verdict_sentence(report: Report) -> str:
+def make_verdict_sentence(report: Report) -> str:
     """Return the reasons for the verdict: broken rules, and the numbers of kept, open and not checkable guarantees."""
-    states = rule_states(report)
+    states = count_rule_states(report)
     if not states:
         return "No rule was run."
     kept = states.get(CLEAN, 0)
@@ -319,7 +319,7 @@ def verdict_sentence(report: Report) -> str:
     return f"All {number(kept, 'guarantee')} that apply were kept{unchecked}{idle}."
 
 
-def age(report: Report) -> str:
+def describe_age(report: Report) -> str:
     """Return how long before the report the logs end: `` (6 days ago)``. Empty if unknown."""
     last = max((broker.last_time for broker in report.brokers if broker.last_time), default=None)
     made = report.detail.cost.made if report.detail else None
@@ -332,7 +332,7 @@ def age(report: Report) -> str:
     return " (now)" if minutes >= 0 else ""
 
 
-def about(report: Report) -> Iterator[str]:
+def describe_report(report: Report) -> Iterator[str]:
     """Yield the cluster, the releases, the brokers and the period of the report."""
     clusters = sorted({broker.cluster_id for broker in report.brokers})
     versions = sorted({broker.kafka_version for broker in report.brokers if broker.kafka_version})
@@ -347,4 +347,4 @@ def about(report: Report) -> Iterator[str]:
     known = [broker for broker in report.brokers if broker.broker_id != UNKNOWN_BROKER] or report.brokers
     yield f"{count(len(known))} broker{'' if len(known) == 1 else 's'}"
     if first and last:
-        yield f"{' to '.join(span(first, last))} UTC"
+        yield f"{' to '.join(split_span(first, last))} UTC"

@@ -15,17 +15,17 @@ from highwater.pipelines.base.plain import count, number, offsets
 from highwater.pipelines.incidents.classes import IncidentClass
 from highwater.pipelines.incidents.incident import UNEXPLAINED, releases_of
 from highwater.pipelines.incidents.kinds.findings import LOSS_RULES
-from highwater.pipelines.report.classes import WORDS, VerdictClass, verdict_class
-from highwater.pipelines.report.correctness import rule_states
+from highwater.pipelines.report.classes import WORDS, VerdictClass, derive_verdict_class
+from highwater.pipelines.report.correctness import count_rule_states
 from highwater.pipelines.report.happened import (
     Chain,
-    chains_by_harm,
-    first_sentence,
+    describe_times,
     has_requests,
     rest_of,
     sentence_case,
-    span,
-    window_words,
+    sort_by_harm,
+    split_span,
+    take_sentence,
 )
 from highwater.pipelines.report.model import CLEAN, VIOLATED, Finding, Headline, Incident, Report
 from highwater.pipelines.rules.guarantees.committed_data_lost import CAUSE
@@ -39,48 +39,48 @@ CAUSE_WORDS: Final = 20
 NO_CAUSE: Final = "nothing in the logs explains it."
 
 
-def with_headline(report: Report) -> Report:
+def add_headline(report: Report) -> Report:
     """Return the report with class and headline set."""
     violated = [finding.rule_id for finding in report.violations]
     if not report.window.since and not report.window.until:
         violated += [rule.rule_id for rule in report.rules if rule.cases]
-    of_verdict = verdict_class(report.verdict, violated, bool(report.open_cases))
-    return report.model_copy(update={"verdict_class": of_verdict, "headline": _headline(report, of_verdict)})
+    of_verdict = derive_verdict_class(report.verdict, violated, bool(report.open_cases))
+    return report.model_copy(update={"verdict_class": of_verdict, "headline": _make_headline(report, of_verdict)})
 
 
-def _headline(report: Report, of_verdict: VerdictClass) -> Headline:
-    chains = chains_by_harm(report.incidents)
+def _make_headline(report: Report, of_verdict: VerdictClass) -> Headline:
+    chains = sort_by_harm(report.incidents)
     findings = [finding for finding in report.violations if finding.rule_id in LOSS_RULES] or list(report.violations)
     if findings:
-        return _of_findings(report, findings, chains)
+        return _describe_findings(report, findings, chains)
     told = next((chain for chain in chains if chain.harm != "remark"), None)
     if told is not None and of_verdict != "guarantee_broken":
-        return _of_chain(report, told)
-    return _of_verdict(report, of_verdict)
+        return _describe_chain(report, told)
+    return _describe_verdict(report, of_verdict)
 
 
 # ------------------------------------------------------------------ findings
 
 
-def _of_findings(report: Report, findings: Sequence[Finding], chains: Sequence[Chain]) -> Headline:
+def _describe_findings(report: Report, findings: Sequence[Finding], chains: Sequence[Chain]) -> Headline:
     rule_id = findings[0].rule_id
     findings = [finding for finding in findings if finding.rule_id == rule_id]
     is_loss = rule_id in LOSS_RULES
     harm: IncidentClass = "data_lost" if is_loss else "guarantee_broken"
     chain = next((chain for chain in chains if chain.harm == harm), None)
-    amount = _lost(findings) if is_loss else _broken(report, findings)
-    subject = _places(findings)
+    amount = _describe_loss(findings) if is_loss else _describe_broken(report, findings)
+    subject = _describe_places(findings)
     where = f" of {subject}" if is_loss and subject else ""
     times = sorted(finding.time for finding in findings if finding.time)
-    when = f", {window_words(times[0], times[-1])} UTC" if times else ""
+    when = f", {describe_times(times[0], times[-1])} UTC" if times else ""
     what = f"{amount}{where}{when}."
-    cause = _cause(findings[0], chain)
+    cause = _describe_cause(findings[0], chain)
     known_bug = next((finding.known_bug for finding in findings if finding.known_bug), None)
-    action = _keep_and_resend(report, findings) if is_loss else _act(findings[0], known_bug)
-    return _headed(harm, what, amount, subject, cause, known_bug, action)
+    action = _keep_and_resend(report, findings) if is_loss else _describe_action(findings[0], known_bug)
+    return _build_headline(harm, what, amount, subject, cause, known_bug, action)
 
 
-def _lost(findings: Sequence[Finding]) -> str:
+def _describe_loss(findings: Sequence[Finding]) -> str:
     """Return the number of lost records in words, if offsets show it."""
     texts = TEXTS[findings[0].rule_id]
     if not texts.is_on_replicas:
@@ -96,16 +96,16 @@ def _lost(findings: Sequence[Finding]) -> str:
     return f"{count(records)} {what if records > 1 else what.replace('records', 'record')}"
 
 
-def _broken(report: Report, findings: Sequence[Finding]) -> str:
+def _describe_broken(report: Report, findings: Sequence[Finding]) -> str:
     rule_id = findings[0].rule_id
     texts = TEXTS.get(rule_id)
     what = texts.broken if texts and texts.broken else "a guarantee of Kafka was broken"
     cases = max(len(findings), sum(rule.cases for rule in report.rules if rule.rule_id == rule_id))
     often = f", {number(cases, 'time')}" if cases > 1 else ""
-    return f"{what}{often}{_lateness(report, rule_id)} ({rule_id})"
+    return f"{what}{often}{_describe_lateness(report, rule_id)} ({rule_id})"
 
 
-def _lateness(report: Report, rule_id: str) -> str:
+def _describe_lateness(report: Report, rule_id: str) -> str:
     """Return the lateness of the worst late produce in words. Empty for rules other than `late-completion`."""
     worst = report.operations.produce.worst if rule_id == "late-completion" else ()
     late = [operation.residual_ms for operation in worst if operation.operation_class == "late"]
@@ -115,7 +115,7 @@ def _lateness(report: Report, rule_id: str) -> str:
     return f", up to {longest_ms / 1000:,.1f} s" if longest_ms >= 1000 else f", up to {longest_ms:,.0f} ms"
 
 
-def _places(findings: Sequence[Finding]) -> str:
+def _describe_places(findings: Sequence[Finding]) -> str:
     """Return ``events-0 (offsets 848-897)``. With more than `NAMED_MAX` partitions, return their number."""
     named = list(dict.fromkeys(filter(None, map(_place, findings))))
     if len(named) <= NAMED_MAX:
@@ -134,9 +134,9 @@ def _place(finding: Finding) -> str:
     return f"{name} ({shown})" if shown else name
 
 
-def _cause(finding: Finding, chain: Chain | None) -> str:
-    own = first_sentence(finding.message.partition(CAUSE)[2])
-    behind = [first_sentence(incident.sentence) for incident in (chain.because if chain else ())]
+def _describe_cause(finding: Finding, chain: Chain | None) -> str:
+    own = take_sentence(finding.message.partition(CAUSE)[2])
+    behind = [take_sentence(incident.sentence) for incident in (chain.because if chain else ())]
     # The cause that the finding names and the incident behind it, each one sentence.
     causes = list(dict.fromkeys(filter(None, (own, *behind[-1:])))) or [sentence_case(NO_CAUSE)]
     return " ".join(shorten(cause, CAUSE_WORDS) for cause in causes)
@@ -190,10 +190,10 @@ def _keep_and_resend(report: Report, findings: Sequence[Finding]) -> str:
 _DOWN: Final = ("broker_died", "broker_halted", "broker_stopped", "log_directory_failed", "logs_end_early")
 
 
-def _act(finding: Finding, known_bug: str | None) -> str:
+def _describe_action(finding: Finding, known_bug: str | None) -> str:
     fixed = releases_of(known_bug) if known_bug else ""
     texts = TEXTS.get(finding.rule_id)
-    act = first_sentence(texts.act) if texts else ""
+    act = take_sentence(texts.act) if texts else ""
     what = f"Upgrade to {fixed} or later." if fixed else "" if "known bug" in act else act
     return f"{what} The proof, line by line: highwater trace finding {finding.finding_id[:8]}".strip()
 
@@ -201,17 +201,17 @@ def _act(finding: Finding, known_bug: str | None) -> str:
 # ------------------------------------------------------------------ chains and verdicts
 
 
-def _of_chain(report: Report, chain: Chain) -> Headline:
+def _describe_chain(report: Report, chain: Chain) -> Headline:
     head = chain.head
-    what = shorten(_dated(first_sentence(head.sentence), head.start_time), EFFECT_WORDS)
+    what = shorten(_add_date(take_sentence(head.sentence), head.start_time), EFFECT_WORDS)
     is_unknown = head.sentence.endswith(UNEXPLAINED)
     behind = chain.because[-1].sentence if chain.because else "" if is_unknown else rest_of(head.sentence)
-    cause = shorten(first_sentence(behind.removesuffix(UNEXPLAINED).strip()), CAUSE_WORDS) or sentence_case(NO_CAUSE)
-    over = f"Over since {span(head.end_time, None)[0]}. " if _is_over(report, head) else ""
+    cause = shorten(take_sentence(behind.removesuffix(UNEXPLAINED).strip()), CAUSE_WORDS) or sentence_case(NO_CAUSE)
+    over = f"Over since {split_span(head.end_time, None)[0]}. " if _is_over(report, head) else ""
     action = f"{over}{chain.action(has_requests(report))}"
     bug = head.known_bug.id if head.known_bug else None
     subject = ", ".join(head.topic_partitions[:NAMED_MAX]) or ", ".join(f"broker {it}" for it in head.broker_ids)
-    return _headed(chain.harm, what, what, subject, cause, bug, action)
+    return _build_headline(chain.harm, what, what, subject, cause, bug, action)
 
 
 def _is_over(report: Report, incident: Incident) -> bool:
@@ -223,7 +223,7 @@ def _is_over(report: Report, incident: Incident) -> bool:
     return until - end >= min(timedelta(minutes=1), (end - start) / 2)
 
 
-def _dated(sentence: str, start_time: str) -> str:
+def _add_date(sentence: str, start_time: str) -> str:
     """Return the sentence with the date (first 10 characters of `start_time`) before its first time of day."""
     return _CLOCK.sub(f"{start_time[:10]} \\g<0>", sentence, count=1)
 
@@ -232,8 +232,8 @@ def _dated(sentence: str, start_time: str) -> str:
 _CLOCK: Final = re.compile(r"(?<!\d{4}-\d\d-\d\d )\b\d\d:\d\d:\d\d\b")
 
 
-def _of_verdict(report: Report, of_verdict: VerdictClass) -> Headline:
-    states = rule_states(report)
+def _describe_verdict(report: Report, of_verdict: VerdictClass) -> Headline:
+    states = count_rule_states(report)
     kept = number(states.get(CLEAN, 0), "guarantee")
     if report.verdict == VIOLATED:
         broken = [rule.rule_id for rule in report.rules if rule.cases] or ["a guarantee of Kafka"]
@@ -249,7 +249,7 @@ def _of_verdict(report: Report, of_verdict: VerdictClass) -> Headline:
         needs = next((gap.needs for gap in report.coverage.not_checkable if gap.needs), "")
         finding = f"highwater trace finding {opened[0].finding_id[:8]}" if opened else ""
         action = finding or needs or "add the missing logs and audit again."
-    return _headed(of_verdict, what, what, "", cause, None, action)
+    return _build_headline(of_verdict, what, what, "", cause, None, action)
 
 
 def place_and_rule(finding: Finding) -> str:
@@ -258,7 +258,7 @@ def place_and_rule(finding: Finding) -> str:
     return f"{finding.rule_id}{f' of {where}' if where else ''} cannot be decided from these logs"
 
 
-def _headed(
+def _build_headline(
     harm: str, what: str, amount: str, subject: str, cause: str, known_bug: str | None, action: str
 ) -> Headline:
     fixed = releases_of(known_bug) if known_bug else ""

@@ -22,7 +22,7 @@ COMMAND = re.compile(
 _GLUE = "\N{NO-BREAK SPACE}"
 
 
-def _glued(text: str, room: int) -> str:
+def _keep_together(text: str, room: int) -> str:
     """Return the text with commands made unbreakable. A command longer than `room` may break."""
 
     def glue(match: re.Match[str]) -> str:
@@ -39,18 +39,18 @@ def _wrap(text: str, first: str, rest: str) -> list[str]:
         before = _wrap(text[: last.start()], first, rest) if last.start() else []
         return [*before, f"{rest if before else first}{last[0]}"]
     lines = textwrap.wrap(
-        _glued(text, room), PROSE_WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+        _keep_together(text, room), PROSE_WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
     )
     return [line.replace(_GLUE, " ") for line in lines]
 
 
-def wrapped(line: str) -> Iterator[str]:
+def wrap_line(line: str) -> Iterator[str]:
     """Yield a line wrapped to the width. Continuation lines are indented."""
     indent = " " * (len(line) - len(line.lstrip()) + 2)
     yield from _wrap(line, "", indent) or [""]
 
 
-def indented(text: str, first: str, rest: str, limit: int = 3 * TEXT_MAX) -> list[str]:
+def indent_text(text: str, first: str, rest: str, limit: int = 3 * TEXT_MAX) -> list[str]:
     """Return a text wrapped to the width.
 
     Args:
@@ -61,20 +61,20 @@ def indented(text: str, first: str, rest: str, limit: int = 3 * TEXT_MAX) -> lis
     return _wrap(plain(text, limit), first, rest)
 
 
-def listed(prefix: str, texts: Sequence[str]) -> Iterator[str]:
+def list_texts(prefix: str, texts: Sequence[str]) -> Iterator[str]:
     """Yield the first texts, each with a prefix, then the number of texts left out."""
     for text in texts[:SHOWN_MAX]:
-        yield from wrapped(f"  {prefix}{plain(text, 2 * TEXT_MAX)}")
-    yield from left_out(texts, "more", prefix)
+        yield from wrap_line(f"  {prefix}{plain(text, 2 * TEXT_MAX)}")
+    yield from describe_left_out(texts, "more", prefix)
 
 
-def left_out(entries: Sequence[object], what: str, prefix: str = "") -> Iterator[str]:
+def describe_left_out(entries: Sequence[object], what: str, prefix: str = "") -> Iterator[str]:
     """Yield the number of entries beyond the limit. Yield nothing if all entries are shown."""
     if len(entries) > SHOWN_MAX:
         yield f"  {prefix}and {len(entries) - SHOWN_MAX} {what}, see the report"
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: set[int]) -> Iterator[str]:
+def write_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: set[int]) -> Iterator[str]:
     """Yield a table with aligned columns. On a narrow terminal, yield a block per row.
 
     Args:

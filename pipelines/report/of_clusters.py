@@ -21,7 +21,7 @@ _OF_ONE = (
 )
 
 
-def clusters_in(rows: Collected, bounds: WindowBounds) -> list[str]:
+def find_clusters(rows: Collected, bounds: WindowBounds) -> list[str]:
     """Return the ids of the clusters to judge: with results of rules, or with broker logs.
 
     Args:
@@ -40,7 +40,7 @@ def clusters_in(rows: Collected, bounds: WindowBounds) -> list[str]:
     return sorted(clusters if is_whole else clusters & present or clusters)
 
 
-def silent_clusters(report: Report) -> set[str]:
+def find_silent_clusters(report: Report) -> set[str]:
     """Return the ids of clusters without a verdict, because they have no logs in the window."""
     if report.window.since is None and report.window.until is None:
         return set()
@@ -48,7 +48,7 @@ def silent_clusters(report: Report) -> set[str]:
     return there - {part.cluster_id for part in report.clusters}
 
 
-def of_cluster(rows: Collected, cluster_id: str) -> Collected:
+def select_cluster(rows: Collected, cluster_id: str) -> Collected:
     """Return the collected rows of one cluster. Quantiles and timeline cover all clusters, so they are left out."""
 
     def of(table: Rows) -> Rows:
@@ -63,12 +63,12 @@ def of_cluster(rows: Collected, cluster_id: str) -> Collected:
     )
 
 
-def worst(verdicts: Iterable[Verdict]) -> Verdict:
+def choose_worst(verdicts: Iterable[Verdict]) -> Verdict:
     """Return the worst of some verdicts."""
     return max(verdicts, key=BY_WEIGHT.index)
 
 
-def told_together(whole: Correctness, parts: Mapping[str, Correctness]) -> Correctness:
+def join_correctness(whole: Correctness, parts: Mapping[str, Correctness]) -> Correctness:
     """Merge the results of the rules of several clusters: all findings, and the worst verdict per rule.
 
     Args:
@@ -83,20 +83,20 @@ def told_together(whole: Correctness, parts: Mapping[str, Correctness]) -> Corre
     order = dict.fromkeys(result.rule_id for result in whole.rules)
     return replace(
         whole,
-        rules=tuple(_together(results[rule_id], is_new[rule_id]) for rule_id in order),
+        rules=tuple(_join_results(results[rule_id], is_new[rule_id]) for rule_id in order),
         doubts=tuple(f"cluster {cluster_id}: {doubt}" for cluster_id, part in parts.items() for doubt in part.doubts),
-        not_checkable=tuple(named_gaps({cluster_id: part.not_checkable for cluster_id, part in parts.items()})),
+        not_checkable=tuple(name_gaps({cluster_id: part.not_checkable for cluster_id, part in parts.items()})),
     )
 
 
-def named_gaps(gaps: Mapping[str, Iterable[NotCheckable]]) -> Iterable[NotCheckable]:
+def name_gaps(gaps: Mapping[str, Iterable[NotCheckable]]) -> Iterable[NotCheckable]:
     """Yield what cannot be checked in each cluster, prefixed by the cluster's name."""
     for cluster_id, of_cluster in gaps.items():
         for gap in of_cluster:
             yield gap.model_copy(update={"reason": f"cluster {cluster_id}: {gap.reason}"})
 
 
-def _together(results: Sequence[tuple[str, RuleResult]], is_new: bool | None) -> RuleResult:
+def _join_results(results: Sequence[tuple[str, RuleResult]], is_new: bool | None) -> RuleResult:
     sums: dict[str, Any] = {
         name: sum(getattr(result, name) for _, result in results)
         for name in ("checked", "cases", "observations", "open_cases", "left_out")
@@ -105,7 +105,7 @@ def _together(results: Sequence[tuple[str, RuleResult]], is_new: bool | None) ->
     reasons = [f"cluster {cluster_id}: {result.reason}" for cluster_id, result in applicable if result.reason]
     return RuleResult(
         rule_id=results[0][1].rule_id,
-        verdict=worst(result.verdict for _, result in results),
+        verdict=choose_worst(result.verdict for _, result in results),
         reason="; ".join(reasons) or None,
         is_new=is_new,
         applicable=any(result.applicable for _, result in results),

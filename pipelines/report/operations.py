@@ -47,33 +47,34 @@ _Reader = tuple[
 ]
 
 
-def operations_by_kind(rows: Collected) -> OperationsByKind:
+def group_operations_by_kind(rows: Collected) -> OperationsByKind:
     """Return the figures of each kind of operation."""
     produces = rows.groups_of(PRODUCE)
     return OperationsByKind(
         produce=Operations(
-            **_judged(produces, rows.quantiles_of(PRODUCE), _succeeded(_timed(produces))), worst=_worst(rows, PRODUCE)
+            **_make_judged(produces, rows.quantiles_of(PRODUCE), _succeeded(_select_timed(produces))),
+            worst=_select_worst(rows, PRODUCE),
         ),
-        fetch=_fetches(rows),
-        coordinator=_coordinators(rows),
+        fetch=_make_fetches(rows),
+        coordinator=_make_coordinators(rows),
     )
 
 
-def _fetches(rows: Collected) -> FetchOperations:
+def _make_fetches(rows: Collected) -> FetchOperations:
     groups, quantiles = rows.groups_of(FETCH), rows.quantiles_of(FETCH)
     waited = [row for row in groups if row["parked"]]
     known = [row for row in groups if row["cause"] != o.UNKNOWN and row["class_reason"] not in _CAUSE_NOT_SHOWN]
     observed = _count(groups)
     return FetchOperations(
-        **_judged(groups, quantiles, _count(_timed(groups))),
-        worst=_worst(rows, FETCH),
-        parked=Judged(**_judged(waited, quantiles, _count(_timed(waited)), "parked_")),
+        **_make_judged(groups, quantiles, _count(_select_timed(groups))),
+        worst=_select_worst(rows, FETCH),
+        parked=Judged(**_make_judged(waited, quantiles, _count(_select_timed(waited)), "parked_")),
         cause_known=share_of(_count(known), observed) if observed else None,
-        groups=_readers(groups),
+        groups=_make_readers(groups),
     )
 
 
-def _readers(groups: Rows) -> tuple[ReaderGroup, ...]:
+def _make_readers(groups: Rows) -> tuple[ReaderGroup, ...]:
     """Return fetches by kind of reader, the most frequent first."""
     by_reader: dict[_Reader, Rows] = defaultdict(list)
     for row in groups:
@@ -87,15 +88,15 @@ def _readers(groups: Rows) -> tuple[ReaderGroup, ...]:
         by_reader,
         key=lambda reader: (-_count(by_reader[reader]), reader[0], reader[1] or 0, reader[2] or "", reader[3] or ""),
     )
-    readers = [_reader(*reader, by_reader[reader]) for reader in largest[:GROUPS_MAX]]
+    readers = [_make_reader(*reader, by_reader[reader]) for reader in largest[:GROUPS_MAX]]
     if len(largest) > GROUPS_MAX:
         readers.append(
-            _reader("other", None, None, None, [row for rest in largest[GROUPS_MAX:] for row in by_reader[rest]])
+            _make_reader("other", None, None, None, [row for rest in largest[GROUPS_MAX:] for row in by_reader[rest]])
         )
     return tuple(readers)
 
 
-def _reader(
+def _make_reader(
     reader: Literal["follower", "consumer", "other"],
     min_bytes: int | None,
     isolation_level: Literal["read_uncommitted", "read_committed"] | None,
@@ -109,27 +110,29 @@ def _reader(
         isolation_level=isolation_level,
         observed=_count(rows),
         parked=_count(waited),
-        **{name: count for name, count in _classes(rows).items() if name != "contradicted"},
-        within_ms=_within(waited, _count(_timed(waited))),
+        **{name: count for name, count in _count_classes(rows).items() if name != "contradicted"},
+        within_ms=_count_near(waited, _count(_select_timed(waited))),
         by_cause=count_by(rows, "cause"),
         read_from=read_from,
     )
 
 
-def _coordinators(rows: Collected) -> CoordinatorOperations:
+def _make_coordinators(rows: Collected) -> CoordinatorOperations:
     groups = rows.groups_of(COORDINATOR)
     return CoordinatorOperations(
-        **_judged(groups, rows.quantiles_of(COORDINATOR), _succeeded(_timed(groups))),
-        worst=_worst(rows, COORDINATOR),
-        by_api={api: _api([row for row in groups if row["api"] == api]) for api in count_by(groups, "api")},
+        **_make_judged(groups, rows.quantiles_of(COORDINATOR), _succeeded(_select_timed(groups))),
+        worst=_select_worst(rows, COORDINATOR),
+        by_api={api: _make_api([row for row in groups if row["api"] == api]) for api in count_by(groups, "api")},
     )
 
 
-def _api(rows: Rows) -> ApiOperations:
-    return ApiOperations(observed=_count(rows), **_classes(rows), within_ms=_within(rows, _succeeded(_timed(rows))))
+def _make_api(rows: Rows) -> ApiOperations:
+    return ApiOperations(
+        observed=_count(rows), **_count_classes(rows), within_ms=_count_near(rows, _succeeded(_select_timed(rows)))
+    )
 
 
-def _judged(groups: Rows, quantiles: Mapping[str, Any], measured: int, prefix: str = "") -> dict[str, Any]:
+def _make_judged(groups: Rows, quantiles: Mapping[str, Any], measured: int, prefix: str = "") -> dict[str, Any]:
     """Return the fields of `Judged`.
 
     Args:
@@ -138,7 +141,7 @@ def _judged(groups: Rows, quantiles: Mapping[str, Any], measured: int, prefix: s
         measured: number of operations that the shares ``within_ms`` refer to.
         prefix: prefix of the columns in `quantiles`.
     """
-    classes = _classes(groups)
+    classes = _count_classes(groups)
     observed, succeeded = _count(groups), _succeeded(groups)
     width = [from_ticks(value) for value in quantiles.get(f"{prefix}width") or (None,) * 2]
     distance = [from_ticks(value) for value in quantiles.get(f"{prefix}distance") or (None,) * 4]
@@ -156,7 +159,7 @@ def _judged(groups: Rows, quantiles: Mapping[str, Any], measured: int, prefix: s
         "residual_ms": ResidualQuantiles(
             p50=distance[0], p95=distance[1], p99=distance[2], p999=distance[3], max=farthest
         ),
-        "within_ms": _within(groups, measured),
+        "within_ms": _count_near(groups, measured),
         "succeeded": succeeded,
         "with_error": observed - succeeded,
         "late_reasons": count_by(groups, "class_reason", of_class("late")),
@@ -165,13 +168,13 @@ def _judged(groups: Rows, quantiles: Mapping[str, Any], measured: int, prefix: s
     }
 
 
-def _classes(groups: Rows) -> dict[str, int]:
+def _count_classes(groups: Rows) -> dict[str, int]:
     """Return the number of operations by class."""
     counts = count_by(groups, "class")
     return {name: counts.get(name, 0) for name in CLASSES}
 
 
-def _timed(groups: Rows) -> Rows:
+def _select_timed(groups: Rows) -> Rows:
     """Return operations without those whose times are whole seconds. Such times are too coarse to measure accuracy."""
     return [row for row in groups if row["class_reason"] != o.COARSE_TIMES]
 
@@ -184,13 +187,13 @@ def _succeeded(groups: Rows) -> int:
     return sum(row["operations"] for row in groups if row["succeeded"])
 
 
-def _within(groups: Rows, measured: int) -> dict[str, float | None]:
+def _count_near(groups: Rows, measured: int) -> dict[str, float | None]:
     return {
         str(n): share_of(sum(row[f"within_{n}"] for row in groups), measured) if measured else None for n in WITHIN_MS
     }
 
 
-def _worst(rows: Collected, kind: str) -> tuple[WorstOperation, ...]:
+def _select_worst(rows: Collected, kind: str) -> tuple[WorstOperation, ...]:
     return tuple(
         WorstOperation.of(
             row,
@@ -206,7 +209,7 @@ def _worst(rows: Collected, kind: str) -> tuple[WorstOperation, ...]:
     )
 
 
-def timeline(rows: Collected) -> tuple[Interval, ...]:
+def make_timeline(rows: Collected) -> tuple[Interval, ...]:
     """Return the acks=all produces per interval, in order of time."""
     return tuple(
         Interval.of(

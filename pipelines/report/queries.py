@@ -44,7 +44,7 @@ _WORST = (
 )
 
 
-def of_window(bounds: WindowBounds, cluster_id: str | None) -> str:
+def match_window(bounds: WindowBounds, cluster_id: str | None) -> str:
     """Return the SQL condition for rows of a cluster within the window. `cluster_id` None means all clusters."""
     conditions = ["true"]
     if bounds.since_us is not None:
@@ -52,14 +52,14 @@ def of_window(bounds: WindowBounds, cluster_id: str | None) -> str:
     if bounds.until_us is not None:
         conditions.append(f"{ARRIVAL} < make_timestamptz({bounds.until_us})")
     if cluster_id is not None:
-        conditions.append(f"cluster_id = {_text(cluster_id)}")
+        conditions.append(f"cluster_id = {_escape_text(cluster_id)}")
     return " AND ".join(conditions)
 
 
 # ---------------------------------------------------------------- operations
 
 
-def operations(where: str, slow_ms: int) -> str:
+def select_operations(where: str, slow_ms: int) -> str:
     """Return the SQL query for rows of ``gold.delayed_operations`` with derived columns such as kind and total time.
 
     Args:
@@ -96,17 +96,17 @@ def operations(where: str, slow_ms: int) -> str:
     """
 
 
-def counted_within() -> str:
+def count_near() -> str:
     """Return SQL columns that count operations near the predicted interval, one column per limit in `WITHIN_MS`."""
     return ", ".join(f"count(*) FILTER (measured AND replayed AND distance_ms <= {n}) AS within_{n}" for n in WITHIN_MS)
 
 
-def counted_by_class() -> str:
+def count_by_class() -> str:
     """Return SQL columns that count operations, one column per class."""
     return ", ".join(f"count(*) FILTER (class = '{name}') AS {name}" for name in CLASSES)
 
 
-def groups(operations: str) -> str:
+def select_groups(operations: str) -> str:
     """Return the SQL query for counts and sums of operations, grouped by columns with few distinct values.
 
     Fetches of followers are not split by min.bytes or isolation level.
@@ -126,12 +126,12 @@ def groups(operations: str) -> str:
         SELECT
             {", ".join(_KEYS)}, count(*) AS operations, count(*) FILTER (slow) AS slow, fsum(wait_ms) AS wait_ms,
             fsum(slow_wait_ms) AS slow_wait_ms, min(arrival_us) AS first_us, max(arrival_us) AS last_us,
-            {counted_within()}
+            {count_near()}
         FROM ({by_reader}) GROUP BY {", ".join(_KEYS)}
     """
 
 
-def quantile(value: str, *shares: float, among: str = "true") -> str:
+def compute_quantile(value: str, *shares: float, among: str = "true") -> str:
     """Return the SQL expression for an exact quantile in ticks of 0.01 ms, or for a list of several quantiles.
 
     `pipelines.report.figures.from_ticks` converts ticks.
@@ -146,7 +146,7 @@ def quantile(value: str, *shares: float, among: str = "true") -> str:
     return f"quantile_cont({ticks}, {f'[{asked}]' if len(shares) > 1 else asked}) FILTER ({among})"
 
 
-def quantiles(operations: str, blamed: Sequence[Node]) -> str:
+def select_quantiles(operations: str, blamed: Sequence[Node]) -> str:
     """Return the SQL query for all quantiles of operations, one row per kind.
 
     Columns ``parked_*`` are limited to fetches that waited.
@@ -156,45 +156,45 @@ def quantiles(operations: str, blamed: Sequence[Node]) -> str:
         blamed: brokers with columns ``wait_N`` and ``without_N``; N is the index in this list.
     """
     answered = f"kind <> '{FETCH}' AND succeeded"
-    columns = {"actual": quantile("total_ms", 0.99, among=answered), "split": "count(*) FILTER (is_split)"}
+    columns = {"actual": compute_quantile("total_ms", 0.99, among=answered), "split": "count(*) FILTER (is_split)"}
     for prefix, among in (("", "true"), ("parked_", "parked")):
         replayed = f"{among} AND replayed"
         columns |= {
-            f"{prefix}width": quantile("interval_width_ms", 0.5, 0.99, among=among),
-            f"{prefix}distance": quantile("distance_ms", 0.5, 0.95, 0.99, 0.999, among=replayed),
+            f"{prefix}width": compute_quantile("interval_width_ms", 0.5, 0.99, among=among),
+            f"{prefix}distance": compute_quantile("distance_ms", 0.5, 0.95, 0.99, 0.999, among=replayed),
             f"{prefix}distance_max": f"max(distance_ms) FILTER ({replayed})",
         }
     for name, column in SPLIT.items():
         part = f"coalesce({column}, 0.0)"
         columns[f"mean_{name}"] = f"favg({part}) FILTER (is_split)"
-        columns[f"p99_{name}"] = quantile(part, 0.99, among="is_split")
+        columns[f"p99_{name}"] = compute_quantile(part, 0.99, among="is_split")
     for number, (cluster_id, broker_id) in enumerate(blamed):
-        closed = f"{answered} AND cluster_id = {_text(cluster_id)} AND blamed = {broker_id}"
+        closed = f"{answered} AND cluster_id = {_escape_text(cluster_id)} AND blamed = {broker_id}"
         without = f"CASE WHEN {closed} THEN coalesce(total_without_ms, total_ms) ELSE total_ms END"
-        columns[f"wait_{number}"] = quantile("wait_ms", 0.99, among=closed)
-        columns[f"without_{number}"] = quantile(without, 0.99, among=answered)
+        columns[f"wait_{number}"] = compute_quantile("wait_ms", 0.99, among=closed)
+        columns[f"without_{number}"] = compute_quantile(without, 0.99, among=answered)
     nobody = f"{answered} AND blamed = {UNKNOWN_BROKER}"
-    columns["wait_unknown"] = quantile("wait_ms", 0.99, among=nobody)
-    return f"SELECT kind, {_named(columns)} FROM ({operations}) GROUP BY kind"
+    columns["wait_unknown"] = compute_quantile("wait_ms", 0.99, among=nobody)
+    return f"SELECT kind, {_name_columns(columns)} FROM ({operations}) GROUP BY kind"
 
 
-def timeline(operations: str, interval_s: int) -> str:
+def select_timeline(operations: str, interval_s: int) -> str:
     """Return the SQL query for the number of acks=all produces per interval of arrival."""
     return f"""
         SELECT
             arrival_us // {interval_s * 1_000_000} * {interval_s} AS start_s, count(*) AS observed,
-            {counted_by_class()}, count(*) FILTER (NOT succeeded) AS with_error, count(*) FILTER (slow) AS slow,
-            {quantile("total_ms", 0.99)} AS total_p99
+            {count_by_class()}, count(*) FILTER (NOT succeeded) AS with_error, count(*) FILTER (slow) AS slow,
+            {compute_quantile("total_ms", 0.99)} AS total_p99
         FROM ({operations}) WHERE kind = '{PRODUCE}' GROUP BY 1
     """
 
 
-def worst(operations: str) -> str:
+def select_worst(operations: str) -> str:
     """Return the SQL query for the `WORST_MAX` worst operations of each kind. Fetches answered in time are left out."""
     return f"""
         SELECT {", ".join(_WORST)} FROM (
             SELECT *, row_number() OVER (PARTITION BY kind ORDER BY badness, size DESC, operation_id) AS place
-            FROM ({operations}) WHERE kind <> '{FETCH}' OR class IN ({_texts(_WORTH_A_LOOK)})
+            FROM ({operations}) WHERE kind <> '{FETCH}' OR class IN ({_escape_texts(_WORTH_A_LOOK)})
         )
         WHERE place <= {WORST_MAX}
     """
@@ -203,7 +203,7 @@ def worst(operations: str) -> str:
 # ------------------------------------------------------------------ requests
 
 
-def requests(where: str) -> str:
+def select_requests(where: str) -> str:
     """Return the SQL query for requests with their kind. The kind is null for APIs without their own latency.
 
     Args:
@@ -216,13 +216,13 @@ def requests(where: str) -> str:
             WHEN api = 'PRODUCE' THEN 'produce_acks_1'
             WHEN api = 'FETCH' AND replica_id >= 0 THEN 'fetch_follower'
             WHEN api = 'FETCH' THEN 'fetch_consumer'
-            WHEN api IN ({_texts(APIS)}) THEN lower(api)
+            WHEN api IN ({_escape_texts(APIS)}) THEN lower(api)
         END AS kind
         FROM gold_request_phases WHERE {where}
     """
 
 
-def latency(requests: str) -> str:
+def select_latency(requests: str) -> str:
     """Return the SQL query for times by phase, one row per kind of request.
 
     Args:
@@ -231,14 +231,14 @@ def latency(requests: str) -> str:
     columns = {"requests": "count(*)", "within_1": "count(*) FILTER (accounted)"}
     # The other APIs are only counted: their phases would be quantiles of a mixture.
     known = "kind IS NOT NULL"
-    columns["total"] = quantile("total_time_ms", *TOTAL_QUANTILES, among=known)
+    columns["total"] = compute_quantile("total_time_ms", *TOTAL_QUANTILES, among=known)
     for name, column in PHASES.items():
         columns[f"mean_{name}"] = f"favg({column}) FILTER ({known})"
-        columns[f"p99_{name}"] = quantile(column, 0.99, among=known)
-    return f"SELECT kind, {_named(columns)} FROM ({requests}) GROUP BY kind"
+        columns[f"p99_{name}"] = compute_quantile(column, 0.99, among=known)
+    return f"SELECT kind, {_name_columns(columns)} FROM ({requests}) GROUP BY kind"
 
 
-def throttled(where: str) -> str:
+def select_throttled(where: str) -> str:
     """Return the SQL query for the clients and APIs with the longest total throttle time.
 
     Args:
@@ -283,13 +283,13 @@ def share_members(where: str) -> str:
     """
 
 
-def _named(columns: Mapping[str, str]) -> str:
+def _name_columns(columns: Mapping[str, str]) -> str:
     return ", ".join(f"{text} AS {name}" for name, text in columns.items())
 
 
-def _text(value: str) -> str:
+def _escape_text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _texts(values: Iterable[str]) -> str:
-    return ", ".join(map(_text, values))
+def _escape_texts(values: Iterable[str]) -> str:
+    return ", ".join(map(_escape_text, values))

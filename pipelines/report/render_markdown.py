@@ -14,18 +14,18 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from highwater.pipelines.base import plain
 from highwater.pipelines.base.values import UNKNOWN_BROKER
 from highwater.pipelines.report.classes import WORDS
-from highwater.pipelines.report.correctness import place_of, rule_state
+from highwater.pipelines.report.correctness import derive_rule_state, place_of
 from highwater.pipelines.report.figures import PHASES, SPLIT
 from highwater.pipelines.report.happened import (
-    about,
-    bug,
-    story,
-    verdict_sentence,
-    verdict_words,
-    window,
+    describe_report,
+    describe_verdict,
+    make_verdict_sentence,
+    show_bug,
+    show_window,
+    summarize_incidents,
 )
 from highwater.pipelines.report.model import Report
-from highwater.pipelines.report.summary import costs, most_useful
+from highwater.pipelines.report.summary import choose_most_useful, list_costs
 
 #: Input files listed; report.json has all.
 INPUTS_MAX = 100
@@ -71,7 +71,7 @@ def render_markdown(report: Report) -> str:
     """Return the report as one Markdown document."""
     produce, latency = report.operations.produce, report.latency
     keys = {key: None for broker in report.brokers for key in broker.config}
-    template = _environment().get_template("report.md.j2")
+    template = _make_environment().get_template("report.md.j2")
     text = template.render(
         report=report,
         produce=produce,
@@ -92,16 +92,16 @@ def render_markdown(report: Report) -> str:
             ("Undecided cases", "These logs do not decide them: each may be a violation.", report.open_cases),
             ("Observations", "Allowed by Kafka, worth knowing.", report.observations),
         ),
-        verdict=verdict_sentence(report),
-        about=", ".join(about(report)),
-        verdict_words=verdict_words(report),
+        verdict=make_verdict_sentence(report),
+        about=", ".join(describe_report(report)),
+        verdict_words=describe_verdict(report),
         words=WORDS,
-        best=most_useful(report.coverage),
-        story=story(report),
-        window=window,
-        rule_state=rule_state,
-        costs=costs,
-        bug=bug,
+        best=choose_most_useful(report.coverage),
+        story=summarize_incidents(report),
+        window=show_window,
+        rule_state=derive_rule_state,
+        costs=list_costs,
+        bug=show_bug,
         inputs_max=INPUTS_MAX,
         findings_max=FINDINGS_MAX,
     )
@@ -110,11 +110,11 @@ def render_markdown(report: Report) -> str:
 
 
 @cache
-def _environment() -> Environment:
+def _make_environment() -> Environment:
     environment = Environment(
         loader=PackageLoader(__package__),
         autoescape=False,  # this is not HTML: finalize escapes everything, for Markdown
-        finalize=_finalize,
+        finalize=_write_value,
         undefined=StrictUndefined,
     )
     formats: dict[str, Callable[..., str]] = {
@@ -123,22 +123,22 @@ def _environment() -> Environment:
         "share": lambda value: plain.share(value).replace("<", "&lt;").replace(">", "&gt;"),
         "broker": lambda broker_id: "unknown" if broker_id == UNKNOWN_BROKER else str(broker_id),
     }
-    environment.filters["dash"] = _dash
+    environment.filters["dash"] = _show_dash
     environment.filters["place"] = place_of
     environment.filters["long"] = lambda text: _Formatted(plain.markdown(text, SENTENCE_MAX))
     for name, form in formats.items():
-        environment.filters[name] = _formatted(form)
+        environment.filters[name] = _wrap_form(form)
     return environment
 
 
-def _formatted(form: Callable[..., str]) -> Callable[..., _Formatted]:
+def _wrap_form(form: Callable[..., str]) -> Callable[..., _Formatted]:
     return lambda value: _Formatted(form(value))
 
 
-def _dash(value: object) -> object:
+def _show_dash(value: object) -> object:
     """Return a dash for an empty value. Other values are returned as they are, and escaped later."""
     return _Formatted("-") if value is None or value == "" else value
 
 
-def _finalize(value: object) -> str:
+def _write_value(value: object) -> str:
     return value if isinstance(value, _Formatted) else plain.markdown(value)

@@ -23,7 +23,7 @@ import orjson
 from highwater.pipelines.base.plain import plain
 from highwater.pipelines.incidents.kinds import BY_NAME
 from highwater.pipelines.report.correctness import place_of
-from highwater.pipelines.report.happened import bug
+from highwater.pipelines.report.happened import show_bug
 from highwater.pipelines.report.model import (
     CLEAN,
     INCONCLUSIVE,
@@ -34,7 +34,7 @@ from highwater.pipelines.report.model import (
     Report,
     RuleResult,
 )
-from highwater.pipelines.report.summary import window_text
+from highwater.pipelines.report.summary import write_window
 from highwater.pipelines.rules.registry import BY_ID
 from highwater.pipelines.rules.rule import Rule
 
@@ -75,23 +75,23 @@ class _Run:
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._rules = list(_rule_ids(report))
+        self._rules = list(_list_rule_ids(report))
         self._files = _Files(report)
         self._chars_left = SNIPPET_CHARS_MAX
         self._lines_without_text = 0
 
     def as_dict(self) -> dict[str, Any]:
         report, provenance = self._report, self._report.provenance
-        results = [*map(self._incident, report.incidents), *self._findings(), *self._rule_results()]
+        results = [*map(self._make_incident, report.incidents), *self._make_findings(), *self._make_rule_results()]
         run: dict[str, Any] = {
             "tool": {
                 "driver": {
                     "name": "highwater",
                     "version": provenance.code_version,
-                    "rules": [_descriptor(rule_id) for rule_id in self._rules],
+                    "rules": [_make_descriptor(rule_id) for rule_id in self._rules],
                 }
             },
-            "automationDetails": {"id": f"highwater/{provenance.run_id}", "guid": _guid(provenance.run_id)},
+            "automationDetails": {"id": f"highwater/{provenance.run_id}", "guid": _make_guid(provenance.run_id)},
             "originalUriBaseIds": {_BASE: self._files.base},
             "artifacts": self._files.artifacts,
             "invocations": [
@@ -99,17 +99,17 @@ class _Run:
                     "executionSuccessful": True,
                     "exitCode": _EXIT_CODES[report.verdict],
                     "exitCodeDescription": report.verdict,
-                    "toolExecutionNotifications": list(self._notifications()),
+                    "toolExecutionNotifications": list(self._make_notifications()),
                 }
             ],
             "columnKind": "unicodeCodePoints",
             "results": results,
         }
         if provenance.run_before is not None:
-            run["baselineGuid"] = _guid(provenance.run_before)
+            run["baselineGuid"] = _make_guid(provenance.run_before)
         return run
 
-    def _result(
+    def _make_result(
         self, rule_id: str, kind: str, level: str, message: str, is_new: bool | None, **others: Any
     ) -> dict[str, Any]:
         return {
@@ -117,30 +117,30 @@ class _Run:
             "ruleIndex": self._rules.index(rule_id),
             "kind": kind,
             "level": level,
-            "message": _text(message),
+            "message": _make_text(message),
             **others,
         } | ({} if is_new is None else {"baselineState": "new" if is_new else "unchanged"})
 
-    def _locations(self, evidence: Sequence[Evidence], logical: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def _make_locations(self, evidence: Sequence[Evidence], logical: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the locations of a result: its first line, its partitions, and all lines as a flow."""
         places = [self._place(line) for line in evidence]
         if not places:
             return {"locations": [{"logicalLocations": logical}]} if logical else {}
         location = {"physicalLocation": places[0]} | ({"logicalLocations": logical} if logical else {})
-        return {"locations": [location], "codeFlows": [{"threadFlows": _thread_flows(evidence, places)}]}
+        return {"locations": [location], "codeFlows": [{"threadFlows": _make_thread_flows(evidence, places)}]}
 
-    def _incident(self, incident: Incident) -> dict[str, Any]:
-        return self._result(
+    def _make_incident(self, incident: Incident) -> dict[str, Any]:
+        return self._make_result(
             f"{_INCIDENT}{incident.kind}",
             *_SEVERITIES[incident.severity],
-            " ".join(filter(None, (incident.sentence, bug(incident), incident.advice))),
+            " ".join(filter(None, (incident.sentence, show_bug(incident), incident.advice))),
             incident.is_new,
             partialFingerprints={INCIDENT_FINGERPRINT: incident.incident_id},
-            properties=_incident_properties(incident),
-            **self._locations(incident.evidence, [_partition_place(name) for name in incident.topic_partitions]),
+            properties=_make_incident_properties(incident),
+            **self._make_locations(incident.evidence, [_make_place(name) for name in incident.topic_partitions]),
         )
 
-    def _findings(self) -> Iterator[dict[str, Any]]:
+    def _make_findings(self) -> Iterator[dict[str, Any]]:
         report = self._report
         for severity, findings in (
             ("violation", report.violations),
@@ -148,28 +148,28 @@ class _Run:
             ("observation", report.observations),
         ):
             for finding in findings:
-                yield self._finding(finding, severity)
+                yield self._make_finding(finding, severity)
 
-    def _finding(self, finding: Finding, severity: str) -> dict[str, Any]:
+    def _make_finding(self, finding: Finding, severity: str) -> dict[str, Any]:
         place = place_of(finding)
         bug = f" ({finding.known_bug})" if finding.known_bug else ""
-        return self._result(
+        return self._make_result(
             finding.rule_id,
             *_KINDS[severity],
             f"{f'{place}: ' if place else ''}{finding.message}{bug}",
             finding.is_new,
             partialFingerprints={FINGERPRINT: finding.fingerprint},
-            properties=_properties(finding, severity),
-            **self._locations(finding.evidence, list(_logical(finding))),
+            properties=_make_properties(finding, severity),
+            **self._make_locations(finding.evidence, list(_make_logical(finding))),
         )
 
-    def _rule_results(self) -> Iterator[dict[str, Any]]:
+    def _make_rule_results(self) -> Iterator[dict[str, Any]]:
         """Yield results for kept rules, and for undecided rules without an open case."""
         for rule in self._report.rules:
             kind = {CLEAN: "pass", INCONCLUSIVE: "open"}.get(rule.verdict) if rule.applicable else "notApplicable"
             if kind is None or rule.open_cases:
                 continue
-            yield self._result(rule.rule_id, kind, "none", _judged(rule), rule.is_new)
+            yield self._make_result(rule.rule_id, kind, "none", _describe_judged(rule), rule.is_new)
 
     def _place(self, line: Evidence) -> dict[str, Any]:
         region: dict[str, Any] = {"byteOffset": line.byte_offset}
@@ -185,28 +185,28 @@ class _Run:
             self._lines_without_text += 1
         return {"artifactLocation": self._files.location(line.file), "region": region}
 
-    def _notifications(self) -> Iterator[dict[str, Any]]:
+    def _make_notifications(self) -> Iterator[dict[str, Any]]:
         report = self._report
         if report.window.since or report.window.until:
-            yield _notification("note", f"window: {window_text(report.window)}")
+            yield _make_notification("note", f"window: {write_window(report.window)}")
         for outside in report.window.outside:
-            yield _notification("warning", f"outside the window: {outside}")
+            yield _make_notification("warning", f"outside the window: {outside}")
         for reason in report.inconclusive:
-            yield _notification("warning", f"inconclusive: {reason}")
+            yield _make_notification("warning", f"inconclusive: {reason}")
         for problem in report.problems:
-            yield _notification("warning", problem)
+            yield _make_notification("warning", problem)
         for gap in report.coverage.not_checkable:
-            yield _notification(
+            yield _make_notification(
                 "note",
                 f"cannot be shown: {gap.rule_id}: {gap.reason}. {gap.needs}{f'. {gap.cost}' if gap.cost else ''}",
             )
         for note in report.notes:
-            yield _notification("note", note)
+            yield _make_notification("note", note)
         if self._lines_without_text:
             text = f"{self._lines_without_text} lines of evidence have their place only; report.json has their text."
-            yield _notification("note", text)
+            yield _make_notification("note", text)
         if self._files.left_out:
-            yield _notification("note", f"{self._files.left_out} more files were read; report.json lists them.")
+            yield _make_notification("note", f"{self._files.left_out} more files were read; report.json lists them.")
 
 
 class _Files:
@@ -220,7 +220,7 @@ class _Files:
         others = [file for file in hashes if file not in cited]
         self.left_out = max(0, len(others) - INPUTS_MAX)
         shown = [*cited, *others[:INPUTS_MAX]]
-        self._folder = _folder_of(shown)
+        self._folder = _find_folder(shown)
         self._index = {file: number for number, file in enumerate(shown)}
         self.base: dict[str, Any] = {"description": {"text": "The folder that all files read are in."}}
         if self._folder.startswith("/"):
@@ -241,21 +241,21 @@ class _Files:
         }
 
 
-def _folder_of(files: Iterable[str]) -> str:
+def _find_folder(files: Iterable[str]) -> str:
     """Return the common folder of all files, with a slash at its end. Empty if they have no common folder."""
     folders = [file.split("/")[:-1] for file in files]
     shared = takewhile(lambda names: len(set(names)) == 1, zip(*folders, strict=False))
     return "".join(f"{names[0]}/" for names in shared)
 
 
-def _rule_ids(report: Report) -> Iterable[str]:
+def _list_rule_ids(report: Report) -> Iterable[str]:
     """Return the ids of incident kinds, of rules that ran, and of rules that only findings of other versions name."""
     findings = (*report.violations, *report.open_cases, *report.observations)
     kinds = (f"{_INCIDENT}{incident.kind}" for incident in report.incidents)
     return dict.fromkeys((*kinds, *(rule.rule_id for rule in report.rules), *(finding.rule_id for finding in findings)))
 
 
-def _descriptor(rule_id: str) -> dict[str, Any]:
+def _make_descriptor(rule_id: str) -> dict[str, Any]:
     if (kind := BY_NAME.get(rule_id.removeprefix(_INCIDENT))) is not None:
         return {
             "id": rule_id,
@@ -265,7 +265,7 @@ def _descriptor(rule_id: str) -> dict[str, Any]:
     rule = BY_ID.get(rule_id)
     if rule is None:
         return {"id": rule_id}
-    texts, help_text = rule.texts, _help(rule)
+    texts, help_text = rule.texts, _make_help(rule)
     return {
         "id": rule_id,
         "shortDescription": {"text": texts.guarantee},
@@ -276,7 +276,7 @@ def _descriptor(rule_id: str) -> dict[str, Any]:
     }
 
 
-def _help(rule: Rule) -> str:
+def _make_help(rule: Rule) -> str:
     texts = rule.texts
     shows = " ".join(f"{severity}: {text}" for severity, text in texts.shows)
     return (
@@ -285,19 +285,19 @@ def _help(rule: Rule) -> str:
     )
 
 
-def _text(text: str) -> dict[str, str]:
+def _make_text(text: str) -> dict[str, str]:
     """Return a SARIF message. Braces and brackets are escaped, since SARIF uses them for placeholders and links."""
     shown = plain(text, MESSAGE_CHARS_MAX).replace("{", "{{").replace("}", "}}")
     return {"text": re.sub(r"[\\\[\]]", r"\\\g<0>", shown) if "](" in shown else shown}
 
 
-def _judged(rule: RuleResult) -> str:
+def _describe_judged(rule: RuleResult) -> str:
     if rule.verdict == INCONCLUSIVE or not rule.applicable:
         return rule.reason or "The evidence that it needs is not in these logs."
     return f"Kept in these logs: {rule.checked:,} facts judged."
 
 
-def _properties(finding: Finding, severity: str) -> dict[str, Any]:
+def _make_properties(finding: Finding, severity: str) -> dict[str, Any]:
     names = (
         "topic",
         "partition",
@@ -320,7 +320,7 @@ def _properties(finding: Finding, severity: str) -> dict[str, Any]:
     )
 
 
-def _incident_properties(incident: Incident) -> dict[str, Any]:
+def _make_incident_properties(incident: Incident) -> dict[str, Any]:
     names = ("severity", "start_time", "end_time", "caused_by")
     properties = {name: value for name in names if (value := getattr(incident, name)) is not None}
     known_bug = {} if incident.known_bug is None else {"known_bug": incident.known_bug.model_dump(mode="json")}
@@ -328,18 +328,18 @@ def _incident_properties(incident: Incident) -> dict[str, Any]:
     return {"incidentId": incident.incident_id} | properties | known_bug | numbers
 
 
-def _logical(finding: Finding) -> Iterator[dict[str, Any]]:
+def _make_logical(finding: Finding) -> Iterator[dict[str, Any]]:
     if finding.topic is not None and finding.partition is None:
         yield {"fullyQualifiedName": finding.topic, "kind": "topic"}
     elif finding.topic is not None:
-        yield _partition_place(f"{finding.topic}-{finding.partition}")
+        yield _make_place(f"{finding.topic}-{finding.partition}")
 
 
-def _partition_place(name: str) -> dict[str, Any]:
+def _make_place(name: str) -> dict[str, Any]:
     return {"fullyQualifiedName": name, "kind": "topic-partition"}
 
 
-def _thread_flows(lines: Sequence[Evidence], places: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _make_thread_flows(lines: Sequence[Evidence], places: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return one flow per broker. The order over all flows is the order of the evidence."""
     flows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for number, (line, place) in enumerate(zip(lines, places, strict=True), 1):
@@ -349,10 +349,10 @@ def _thread_flows(lines: Sequence[Evidence], places: Sequence[Mapping[str, Any]]
     return [{"id": writer, "locations": steps} for writer, steps in flows.items()]
 
 
-def _notification(level: str, text: str) -> dict[str, Any]:
-    return {"level": level, "message": _text(text)}
+def _make_notification(level: str, text: str) -> dict[str, Any]:
+    return {"level": level, "message": _make_text(text)}
 
 
-def _guid(run_id: str) -> str:
+def _make_guid(run_id: str) -> str:
     """Return a GUID derived from a run id, since SARIF requires a GUID."""
     return str(uuid5(NAMESPACE_URL, f"highwater:{run_id}"))

@@ -85,12 +85,12 @@ class WindowBounds:
         return {"since": since, "until": until}
 
 
-def bounds(since: datetime | None, until: datetime | None) -> WindowBounds:
+def make_bounds(since: datetime | None, until: datetime | None) -> WindowBounds:
     """Return the window between two times. A time without a zone is UTC."""
     return WindowBounds(micros(since), micros(until))
 
 
-def singled_out(intervals: Rows, bounds: WindowBounds) -> dict[str, frozenset[Node]]:
+def find_singled_out(intervals: Rows, bounds: WindowBounds) -> dict[str, frozenset[Node]]:
     """Return by kind of operation the brokers with conspicuous waits in an interval of the window."""
     nodes: dict[str, set[Node]] = defaultdict(set)
     for row in intervals:
@@ -100,7 +100,7 @@ def singled_out(intervals: Rows, bounds: WindowBounds) -> dict[str, frozenset[No
     return {kind: frozenset(those) for kind, those in nodes.items()}
 
 
-def incidents(rows: Rows, lines: Rows, bounds: WindowBounds) -> Rows:
+def make_incidents(rows: Rows, lines: Rows, bounds: WindowBounds) -> Rows:
     """Return incidents that overlap the window, by cluster, the most harmful first.
 
     Args:

@@ -21,16 +21,16 @@ _EXCERPTS: Final = {
 }
 
 
-def sources_of(files: Iterable[Mapping[str, Any]]) -> tuple[SourceRead, ...]:
+def make_sources(files: Iterable[Mapping[str, Any]]) -> tuple[SourceRead, ...]:
     """Return the sources of a report.
 
     Args:
         files: rows of ``bronze.log_files``.
     """
-    return tuple(sorted(map(_source, files), key=attrgetter("path"))[:_SOURCES_MAX])
+    return tuple(sorted(map(_make_source, files), key=attrgetter("path"))[:_SOURCES_MAX])
 
 
-def _source(row: Mapping[str, Any]) -> SourceRead:
+def _make_source(row: Mapping[str, Any]) -> SourceRead:
     readings = readings_of(row["layout"]) if row.get("layout") else []
     orders = [reading.order for reading in readings if reading.order]
     return SourceRead(
@@ -43,7 +43,7 @@ def _source(row: Mapping[str, Any]) -> SourceRead:
     )
 
 
-def sources_in_short(sources: Sequence[SourceRead]) -> str:
+def summarize_sources(sources: Sequence[SourceRead]) -> str:
     """Return one line about all sources: the number of complete ones, and special features of the others."""
     excerpts = Counter(source.excerpt for source in sources if source.excerpt is not None)
     orders = Counter(
@@ -58,7 +58,7 @@ def sources_in_short(sources: Sequence[SourceRead]) -> str:
     return f"sources: {', '.join([*said, *unusual])}"
 
 
-def source_in_words(source: SourceRead) -> str | None:
+def describe_source(source: SourceRead) -> str | None:
     """Return the special features of a source: order, encoding, excerpt, container. None if there are none."""
     said = [source.order, f"converted from {source.encoding}" if source.encoding else None]
     said += [f"an excerpt: {source.excerpt}" if source.excerpt else None]

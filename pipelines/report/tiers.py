@@ -53,7 +53,7 @@ _REQUEST_BYTES: Mapping[Tier, int] = {"T1": 1_300, "T2": 560, "T3": 2_800}
 _DAY_S = 86_400
 
 
-def tier_of(request_log: bool, partition_debug: bool, completion_trace: bool, highest: str) -> Tier:
+def find_tier(request_log: bool, partition_debug: bool, completion_trace: bool, highest: str) -> Tier:
     """Return how much a broker logged: T0 to T3.
 
     Args:
@@ -71,7 +71,7 @@ def tier_of(request_log: bool, partition_debug: bool, completion_trace: bool, hi
     return min(TIERS[reached], next(tier for tier in TIERS if tier == highest))
 
 
-def counting(tiers: Mapping[Node, Tier], controllers: Iterable[Node] = ()) -> dict[Node, Tier]:
+def select_counting(tiers: Mapping[Node, Tier], controllers: Iterable[Node] = ()) -> dict[Node, Tier]:
     """Return the tiers of the nodes that decide which rules can be checked.
 
     Controller-only nodes and files without a known broker count only if there are no other nodes.
@@ -81,7 +81,7 @@ def counting(tiers: Mapping[Node, Tier], controllers: Iterable[Node] = ()) -> di
     return of_brokers or dict(tiers)
 
 
-def rule_not_checkable(
+def explain_not_checkable(
     rule: Rule, brokers: Sequence[Broker], highest: str, requests_per_s: float | None = None
 ) -> NotCheckable | None:
     """Return the log detail that a rule lacks, and the command that enables it. None if nothing is missing.
@@ -102,17 +102,17 @@ def rule_not_checkable(
         )
     if not below:
         return NotCheckable(rule_id=rule.rule_id, reason=f"{needed}; no broker's log was read", needs=_NO_BROKER)
-    have = ", ".join(f"{_who(broker.broker_id)} has {broker.tier}" for broker in below[:_NAMED_MAX])
+    have = ", ".join(f"{_name_broker(broker.broker_id)} has {broker.tier}" for broker in below[:_NAMED_MAX])
     more = f" and {len(below) - _NAMED_MAX} more have less" if len(below) > _NAMED_MAX else ""
-    remedy = _remedy(below, rule.texts.tier, requests_per_s)
+    remedy = _make_remedy(below, rule.texts.tier, requests_per_s)
     return NotCheckable(rule_id=rule.rule_id, reason=f"{needed}; {have}{more}", **remedy)
 
 
-def _who(broker_id: int) -> str:
+def _name_broker(broker_id: int) -> str:
     return "files of no known broker" if broker_id == UNKNOWN_BROKER else f"broker {broker_id}"
 
 
-def _remedy(brokers: Sequence[Broker], tier: Tier, requests_per_s: float | None) -> dict[str, str]:
+def _make_remedy(brokers: Sequence[Broker], tier: Tier, requests_per_s: float | None) -> dict[str, str]:
     """Return by field name the command for the first broker, the other brokers that need it, and its cost.
 
     Args:
@@ -127,22 +127,22 @@ def _remedy(brokers: Sequence[Broker], tier: Tier, requests_per_s: float | None)
     others = ", ".join(dict.fromkeys(str(broker.broker_id) for broker in named[1:]))
     return {
         "needs": f"{command}; likewise for broker {others}" if others else command,
-        "cost": _cost(first.kafka_version, lowest, tier, requests_per_s),
+        "cost": _describe_cost(first.kafka_version, lowest, tier, requests_per_s),
     }
 
 
-def not_checkable(broker_id: int, kafka_version: str | None) -> NotCheckable:
+def make_not_checkable(broker_id: int, kafka_version: str | None) -> NotCheckable:
     """Return what cannot be checked without the request log of a broker, and the command that enables the log."""
     what = "delayed operations cannot be replayed, blamed or timed without its request log at DEBUG"
     return NotCheckable(
         rule_id=DELAYED_OPERATIONS,
-        reason=f"{_who(broker_id)}: {what}",
+        reason=f"{_name_broker(broker_id)}: {what}",
         needs=_NO_BROKER if broker_id == UNKNOWN_BROKER else _raise_level(broker_id, kafka_version),
-        cost=None if broker_id == UNKNOWN_BROKER else _cost(kafka_version, "T0", "T1", None),
+        cost=None if broker_id == UNKNOWN_BROKER else _describe_cost(kafka_version, "T0", "T1", None),
     )
 
 
-def in_seconds(files: Iterable[Mapping[str, Any]]) -> list[int]:
+def find_in_seconds(files: Iterable[Mapping[str, Any]]) -> list[int]:
     """Return ids of brokers with log files in whole seconds, ascending. -1 for an unknown broker.
 
     Args:
@@ -152,7 +152,7 @@ def in_seconds(files: Iterable[Mapping[str, Any]]) -> list[int]:
     return sorted({UNKNOWN_BROKER if broker_id is None else broker_id for broker_id in coarse})
 
 
-def times_too_coarse(rule_id: str, brokers: Sequence[int]) -> NotCheckable:
+def explain_coarse_times(rule_id: str, brokers: Sequence[int]) -> NotCheckable:
     """Return what cannot be checked with times in whole seconds.
 
     Args:
@@ -164,14 +164,14 @@ def times_too_coarse(rule_id: str, brokers: Sequence[int]) -> NotCheckable:
         if rule_id != DELAYED_OPERATIONS
         else ("which answer came late, what it waited for and how near it came to its prediction cannot be shown")
     )
-    who = ", ".join(_who(broker_id) for broker_id in brokers[:_NAMED_MAX])
+    who = ", ".join(_name_broker(broker_id) for broker_id in brokers[:_NAMED_MAX])
     more = f" and {len(brokers) - _NAMED_MAX} more" if len(brokers) > _NAMED_MAX else ""
     return NotCheckable(rule_id=rule_id, reason=f"times have whole seconds ({who}{more}): {what}", needs=FINER_TIMES)
 
 
-def _cost(kafka_version: str | None, have: Tier, wanted: Tier, requests_per_s: float | None) -> str:
+def _describe_cost(kafka_version: str | None, have: Tier, wanted: Tier, requests_per_s: float | None) -> str:
     """Return a text: cost of raising the log detail from `have` to `wanted`, for how long, and how to undo it."""
-    version = _version(kafka_version)
+    version = _parse_version(kafka_version)
     between = [tier for tier in TIERS if have < tier <= wanted]
     request_bytes = sum(_REQUEST_BYTES[tier] for tier in between)
     said = f"It writes about {request_bytes / 1000:.1f} KB of log per request that a broker answers"
@@ -179,24 +179,24 @@ def _cost(kafka_version: str | None, have: Tier, wanted: Tier, requests_per_s: f
         a_day = byte_size(round(request_bytes * requests_per_s * _DAY_S))
         said += f", {a_day} a day at the {requests_per_s:,.0f} requests a second of these logs"
     if len(between) > 1:
-        first = ",".join(f"{logger}={level}" for logger, level in _levels(version, have, between[0]).items())
+        first = ",".join(f"{logger}={level}" for logger, level in _list_levels(version, have, between[0]).items())
         said += f"; begin with {first} alone, about {_REQUEST_BYTES[between[0]] / 1000:.1f} KB"
     if version and version < _DYNAMIC_LEVELS:
         return f"{said}. Undo it in config/log4j.properties, with a restart."
     return (
         f"{said}. A restart of the broker ends it. Undo it with kafka-configs.sh --bootstrap-server HOST:PORT "
         f"--entity-type broker-loggers --entity-name ID --alter --delete-config "
-        f"{','.join(_levels(version, have, wanted))}"
+        f"{','.join(_list_levels(version, have, wanted))}"
     )
 
 
-def _version(kafka_version: str | None) -> tuple[int, ...] | None:
+def _parse_version(kafka_version: str | None) -> tuple[int, ...] | None:
     # The report's version begins with the release that it is built on.
     release = release_of((kafka_version or "").partition(" ")[0])
     return release.oldest if release is not None else None
 
 
-def _levels(version: tuple[int, ...] | None, have: Tier, wanted: Tier) -> dict[str, str]:
+def _list_levels(version: tuple[int, ...] | None, have: Tier, wanted: Tier) -> dict[str, str]:
     """Return the log level by logger that raises the log detail from `have` to `wanted`."""
     levels: dict[str, str] = {}
     for tier in TIERS:
@@ -210,8 +210,8 @@ def _levels(version: tuple[int, ...] | None, have: Tier, wanted: Tier) -> dict[s
 
 
 def _raise_level(broker_id: int, kafka_version: str | None, have: Tier = "T0", wanted: Tier = "T1") -> str:
-    version = _version(kafka_version)
-    levels = _levels(version, have, wanted)
+    version = _parse_version(kafka_version)
+    levels = _list_levels(version, have, wanted)
     if version and version < _DYNAMIC_LEVELS:
         lines = ", ".join(f"log4j.logger.{logger}={level}" for logger, level in levels.items())
         return f"set {lines} in config/log4j.properties and restart the broker"

@@ -51,7 +51,7 @@ def write_report(report: Report, out_dir: Place) -> tuple[Place, ...]:
         InputError: the folder cannot be created or written.
     """
     contents = render_files(report)
-    with cannot_hold(out_dir, "report"):
+    with convert_write_errors(out_dir, "report"):
         store, folder = store_of(out_dir), resolved(out_dir)
         store.make_folder(folder)
         # Where a store puts one file after the other, the one that programs read says that the others are there.
@@ -61,7 +61,7 @@ def write_report(report: Report, out_dir: Place) -> tuple[Place, ...]:
 
 
 @contextmanager
-def made_folder(out_dir: Place, what: str) -> Iterator[None]:
+def prepare_folder(out_dir: Place, what: str) -> Iterator[None]:
     """Create a folder and test that it can be written, before a long run. New folders that stay empty are removed.
 
     Args:
@@ -72,13 +72,13 @@ def made_folder(out_dir: Place, what: str) -> Iterator[None]:
         InputError: the folder cannot be created or written.
     """
     with undo_folders(out_dir):
-        with cannot_hold(out_dir, what):
+        with convert_write_errors(out_dir, what):
             store_of(out_dir).try_writing(out_dir)
         yield
 
 
 @contextmanager
-def cannot_hold(out: Place, what: str) -> Iterator[None]:
+def convert_write_errors(out: Place, what: str) -> Iterator[None]:
     """Convert errors of writing files within the block to an error that names the place.
 
     Raises:

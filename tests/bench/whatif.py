@@ -149,7 +149,7 @@ def _predicted(reader: LakeReader, cluster_id: str, start: float, end: float, br
 def _led_by_others(reader: LakeReader, cluster_id: str, start: float, end: float, broker: int) -> list[float]:
     """Durations of acks=all produces that other brokers led, milliseconds."""
     arrived = f"arrival_time >= make_timestamptz({_micros(start)}) AND arrival_time < make_timestamptz({_micros(end)})"
-    operations = queries.operations(f"{arrived} AND cluster_id = $cluster", slow_ms=0)
+    operations = queries.select_operations(f"{arrived} AND cluster_id = $cluster", slow_ms=0)
     rows = reader.rows(
         f"""SELECT round(total_ms, 2) AS ms FROM ({operations})
             WHERE kind = '{PRODUCE}' AND succeeded AND broker_id <> {broker}""",

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from highwater.jobs.exit_codes import ExitCode
-from highwater.jobs.fetch_jars import DELTA, locked
+from highwater.jobs.fetch_jars import DELTA, read_locked
 from highwater.pipelines.lake.delta_commits import allow_commits
 from highwater.pipelines.lake.lake import Lake
 from highwater.pipelines.lake.lock import hold_lock
@@ -422,7 +422,7 @@ OF_MACHINE = (
     Case(
         "jars that are not those of the lock",
         "highwater doctor --fetch",
-        all_of(folders("jars"), *(files({f"maven/{jar.address}": b"no jar"}) for jar in locked(DELTA))),
+        all_of(folders("jars"), *(files({f"maven/{jar.address}": b"no jar"}) for jar in read_locked(DELTA))),
         environment={"HIGHWATER_JARS": "jars", "HIGHWATER_MAVEN": "file://FOLDER/maven"},
     ),
     Case(

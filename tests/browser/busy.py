@@ -10,9 +10,9 @@ from typing import Any
 from highwater.pipelines.base.values import iso_utc
 from highwater.pipelines.report.cluster.events import EVENTS_MAX, FAILOVERS_MAX, UNAVAILABLE_MAX
 from highwater.pipelines.report.cluster.parts import Cluster, Event, Failover, Leaders, Life, Unavailable
-from highwater.pipelines.report.cubes.assemble import CellRows, cubes
+from highwater.pipelines.report.cubes.assemble import CellRows, make_cubes
 from highwater.pipelines.report.cubes.buckets import FINEST, SHORTEST_MS, growth
-from highwater.pipelines.report.cubes.intervals import Intervals, intervals_of
+from highwater.pipelines.report.cubes.intervals import Intervals, choose_intervals
 from highwater.pipelines.report.cubes.parts import Cubes, OperationCells
 from highwater.pipelines.report.cubes.queries import CLIENTS_MAX, SLOW_MAX, STORIES_MAX
 from highwater.pipelines.report.detail import Cost, Detail
@@ -106,8 +106,8 @@ def slow(number: int, intervals: Intervals, rng: random.Random) -> dict[str, Any
 
 
 def aggregates() -> Cubes:
-    intervals = intervals_of(START_S * 1_000_000, (START_S + DAY_S - 1) * 1_000_000, len(BROKERS))
-    return cubes(cell_rows(intervals, random.Random(1)), intervals)
+    intervals = choose_intervals(START_S * 1_000_000, (START_S + DAY_S - 1) * 1_000_000, len(BROKERS))
+    return make_cubes(cell_rows(intervals, random.Random(1)), intervals)
 
 
 def time(second: float) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from highwater.jobs.lakes import tables_in
+from highwater.jobs.lakes import list_tables
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.metrics.export import name_request
 from highwater.schemas.metrics import BROKER_METRICS, GAUGE, HISTOGRAM, REQUEST_TIMES, REQUESTS
@@ -89,7 +89,7 @@ def read_metrics(lake: Path, interval_s: int) -> list[Row]:
 
 
 def _metric_rows(lake: Path, name: str, interval_s: int) -> Iterator[Row]:
-    reader = LakeReader(lake, tables_in(lake))
+    reader = LakeReader(lake, list_tables(lake))
     # DuckDB alone has intervals of other lengths.
     sql = VIEW_BY_NAME[name].sql.replace("date_trunc('minute',", f"time_bucket(interval {interval_s} second,")
     reader.make_view(VIEW_BY_NAME[name])

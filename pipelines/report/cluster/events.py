@@ -42,21 +42,21 @@ _CONTROLLER = {
 _Raw = tuple[int, str, str, int | None, str | None, str]
 
 
-def events(lifecycle: Rows, controller: Rows, isr: Rows, failovers: Rows) -> tuple[tuple[Event, ...], int]:
+def make_events(lifecycle: Rows, controller: Rows, isr: Rows, failovers: Rows) -> tuple[tuple[Event, ...], int]:
     """Return (events in time order, number of events beyond the limit). Equal events within a second are merged."""
-    raw = [*_life(lifecycle), *_controllers(controller), *_isr(isr), *_elections(failovers)]
+    raw = [*_read_life(lifecycle), *_read_controllers(controller), *_read_isr(isr), *_read_elections(failovers)]
     alike: dict[tuple[Any, ...], list[_Raw]] = defaultdict(list)
     for entry in sorted(raw, key=lambda entry: (entry[0], entry[1], entry[2], str(entry[3]), entry[4] or "")):
         time, kind, cluster_id, broker_id, _, words = entry
         alike[time // 1_000_000, kind, cluster_id, broker_id, words].append(entry)
-    events = [_event(those) for those in alike.values()]
+    events = [_make_event(those) for those in alike.values()]
     # What happens rarely is worth more than what happens all the time.
     number = {kind: sum(event.kind == kind for event in events) for kind in {event.kind for event in events}}
     shown = sorted(events, key=lambda event: (number[event.kind], event.time))[:EVENTS_MAX]
     return tuple(sorted(shown, key=lambda event: event.time)), len(events) - len(shown)
 
 
-def _event(those: Sequence[_Raw]) -> Event:
+def _make_event(those: Sequence[_Raw]) -> Event:
     time, kind, cluster_id, broker_id, _, words = those[0]
     partitions = list(dict.fromkeys(entry[4] for entry in those if entry[4] is not None))
     # Several brokers log that a controller was elected, or a broker fenced: it happened once.
@@ -72,13 +72,13 @@ def _event(those: Sequence[_Raw]) -> Event:
     )
 
 
-def _life(rows: Rows) -> Iterable[_Raw]:
+def _read_life(rows: Rows) -> Iterable[_Raw]:
     for row in rows:
         if row["event"] in _LIFE:
             yield row["time"], f"broker_{row['event']}", _cluster(row), row["broker_id"], None, _LIFE[row["event"]]
 
 
-def _controllers(rows: Rows) -> Iterable[_Raw]:
+def _read_controllers(rows: Rows) -> Iterable[_Raw]:
     for row in rows:
         if row["event"] in _CONTROLLER:
             subjects = [row["subject_broker_id"], *(row["brokers"] or ())]
@@ -86,14 +86,14 @@ def _controllers(rows: Rows) -> Iterable[_Raw]:
                 yield row["time"], row["event"], _cluster(row), broker_id, None, _CONTROLLER[row["event"]]
 
 
-def _isr(rows: Rows) -> Iterable[_Raw]:
+def _read_isr(rows: Rows) -> Iterable[_Raw]:
     for row in rows:
         if row["change"] in ("shrink", "expand"):
             words = f"left an ISR ({row['made_by']})" if row["change"] == "shrink" else "came back into an ISR"
             yield row["change_time"], f"isr_{row['change']}", row["cluster_id"], row["replica_id"], _place(row), words
 
 
-def _elections(rows: Rows) -> Iterable[_Raw]:
+def _read_elections(rows: Rows) -> Iterable[_Raw]:
     for row in rows:
         time = row["elected_time"] or row["taken_up_time"]
         if time is not None and row["new_leader"] is not None:
@@ -111,7 +111,7 @@ def _place(row: Mapping[str, Any]) -> str:
     return f"{row['topic']}-{row['partition']}"
 
 
-def unavailable(rows: Rows) -> tuple[tuple[Unavailable, ...], int]:
+def make_unavailable(rows: Rows) -> tuple[tuple[Unavailable, ...], int]:
     """Return (times without a leader or enough in-sync replicas, the longest first, number beyond the limit)."""
 
     def longest(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -127,7 +127,7 @@ def unavailable(rows: Rows) -> tuple[tuple[Unavailable, ...], int]:
     ), len(rows) - len(shown)
 
 
-def failovers(rows: Rows) -> tuple[tuple[Failover, ...], int]:
+def make_failovers(rows: Rows) -> tuple[tuple[Failover, ...], int]:
     """Return (leader changes, the slowest first, number beyond the limit)."""
 
     def slowest(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -151,7 +151,7 @@ def failovers(rows: Rows) -> tuple[tuple[Failover, ...], int]:
     ), len(rows) - len(known[:FAILOVERS_MAX])
 
 
-def leaders(rows: Rows) -> tuple[Leaders, ...]:
+def make_leaders(rows: Rows) -> tuple[Leaders, ...]:
     """Return the number of partitions that each broker led over time, from lines of brokers and controllers."""
     leads: dict[tuple[str, str, int], tuple[int, int]] = {}
     numbers: dict[Node, int] = defaultdict(int)
@@ -178,13 +178,13 @@ def leaders(rows: Rows) -> tuple[Leaders, ...]:
         Leaders(
             cluster_id=node[0],
             broker_id=node[1],
-            steps=tuple((iso_utc(second * 1_000_000), number) for second, number in _thinned(list(those.items()))),
+            steps=tuple((iso_utc(second * 1_000_000), number) for second, number in _thin_steps(list(those.items()))),
         )
         for node, those in sorted(steps.items())
     )
 
 
-def _thinned(steps: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _thin_steps(steps: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return at most `STEPS_MAX` of the (time, number) steps, evenly chosen. The last step is always included."""
     every = len(steps) // STEPS_MAX + 1
     return steps[::-1][::every][::-1]

@@ -23,7 +23,7 @@ _ENDINGS: Mapping[str, Literal["clean", "found_gone", "unknown"]] = {
 }
 
 
-def lives(timeline: Rows) -> tuple[Life, ...]:
+def make_lives(timeline: Rows) -> tuple[Life, ...]:
     """Return the states of all brokers over time.
 
     Args:
@@ -37,19 +37,19 @@ def lives(timeline: Rows) -> tuple[Life, ...]:
             start=iso_or_none(row["begin_by_time"]),
             end=iso_or_none(row["end_by_time"]),
         )
-        for states in _by_node(timeline).values()
+        for states in _group_by_node(timeline).values()
         for row in states
         if row["state"] != "unknown"
     )
 
 
-def restarts(timeline: Rows, isr: Rows) -> tuple[Restart, ...]:
+def make_restarts(timeline: Rows, isr: Rows) -> tuple[Restart, ...]:
     """Return every restart of each broker. The first start counts only if the logs show the broker before."""
     starts = []
     changes: dict[Node, list[Mapping[str, Any]]] = defaultdict(list)
     for row in isr:
         changes[row["cluster_id"], row["replica_id"]].append(row)
-    for node, states in _by_node(timeline).items():
+    for node, states in _group_by_node(timeline).items():
         begun = [number for number, row in enumerate(states) if row["state"] == "starting"]
         for number, following in zip_longest(begun, begun[1:]):
             if number:
@@ -58,7 +58,7 @@ def restarts(timeline: Rows, isr: Rows) -> tuple[Restart, ...]:
     return tuple(sorted(starts, key=lambda restart: (restart.starting, restart.cluster_id, restart.broker_id)))
 
 
-def _by_node(timeline: Rows) -> dict[Node, list[Mapping[str, Any]]]:
+def _group_by_node(timeline: Rows) -> dict[Node, list[Mapping[str, Any]]]:
     of_nodes: dict[Node, list[Mapping[str, Any]]] = defaultdict(list)
     for row in sorted(timeline, key=lambda row: (row["cluster_id"], row["broker_id"], row["position"])):
         of_nodes[row["cluster_id"], row["broker_id"]].append(row)

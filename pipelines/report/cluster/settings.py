@@ -19,7 +19,7 @@ _OF_EACH_BROKER = frozenset(
 )
 
 
-def settings(configs: Sequence[Mapping[str, Any]]) -> tuple[tuple[Setting, ...], int]:
+def make_settings(configs: Sequence[Mapping[str, Any]]) -> tuple[tuple[Setting, ...], int]:
     """Return (settings whose last logged value differs between brokers, number beyond the limit).
 
     Args:

@@ -42,13 +42,15 @@ class StoryRows:
     paths: Mapping[str, str] = field(default_factory=dict)  #: of files
 
 
-def stories(rows: StoryRows) -> tuple[Story, ...]:
+def make_stories(rows: StoryRows) -> tuple[Story, ...]:
     """Return the history of each request in `rows`: what it waited for and which broker answered when."""
-    lines, of_replica = _lines(rows), _of_replica(rows)
-    return tuple(_story(row, lines.get(_key(row, row["line_time"])), of_replica, rows) for row in rows.operations)
+    lines, of_replica = _map_lines(rows), _group_by_replica(rows)
+    return tuple(
+        _make_story(row, lines.get(_make_key(row, row["line_time"])), of_replica, rows) for row in rows.operations
+    )
 
 
-def fetches_near(reader: LakeReader, operations: Rows, *, of_others: bool = False) -> Rows:
+def read_fetches_near(reader: LakeReader, operations: Rows, *, of_others: bool = False) -> Rows:
     """Return the fetches of each operation's slowest partition, around the time that the operation waited.
 
     Args:
@@ -77,21 +79,21 @@ _FETCHES = """
 """
 
 
-def lines_of(rows: StoryRows) -> dict[tuple[str, int], int]:
+def find_lines(rows: StoryRows) -> dict[tuple[str, int], int]:
     """Return the times of the log lines that the request histories show, by (file id, offset)."""
-    lines, of_replica = _lines(rows), _of_replica(rows)
+    lines, of_replica = _map_lines(rows), _group_by_replica(rows)
     shown: list[Row | None] = []
     for row in rows.operations:
-        shown += [lines.get(_key(row, row["line_time"])), *_fetches(row, _closing(row), of_replica)]
+        shown += [lines.get(_make_key(row, row["line_time"])), *_find_fetches(row, _find_closing(row), of_replica)]
     return {(line["file_id"], line["byte_offset"]): line["time"] for line in shown if line is not None}
 
 
-def _lines(rows: StoryRows) -> dict[tuple[Any, ...], Row]:
+def _map_lines(rows: StoryRows) -> dict[tuple[Any, ...], Row]:
     """Return the request log line of each request, by its key."""
-    return {_key(row, row["time"]): row for row in rows.requests}
+    return {_make_key(row, row["time"]): row for row in rows.requests}
 
 
-def _of_replica(rows: StoryRows) -> dict[tuple[Any, ...], list[Row]]:
+def _group_by_replica(rows: StoryRows) -> dict[tuple[Any, ...], list[Row]]:
     """Return fetches by (leader, topic, partition, replica), in the order in which the broker handled them."""
     by_replica: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     known = [fetch for fetch in rows.fetches if fetch["dequeued_time"] is not None]
@@ -100,11 +102,11 @@ def _of_replica(rows: StoryRows) -> dict[tuple[Any, ...], list[Row]]:
     return by_replica
 
 
-def _key(row: Row, line_time: int) -> tuple[Any, ...]:
+def _make_key(row: Row, line_time: int) -> tuple[Any, ...]:
     return row["broker_id"], row["connection"], row["correlation_id"], line_time
 
 
-def _closing(row: Row) -> Row | None:
+def _find_closing(row: Row) -> Row | None:
     """Return the partition of the request whose replication completed last. None if unknown."""
     for part in row["partitions"] or ():
         if (part["topic"], part["partition"]) == (row["closing_topic"], row["closing_partition"]):
@@ -112,7 +114,7 @@ def _closing(row: Row) -> Row | None:
     return None
 
 
-def _fetches(
+def _find_fetches(
     row: Row, part: Row | None, of_replica: Mapping[tuple[Any, ...], Sequence[Row]]
 ) -> tuple[Row | None, Row | None]:
     """Return (fetch whose answer had the records, fetch that acknowledged them) of the replica waited for last."""
@@ -128,12 +130,12 @@ def _fetches(
             if fetch["handled_time"] is None or fetch["handled_time"] >= row["handled_time"] - 1000:
                 closed = fetch
                 break
-        elif fetch["dequeued_time"] <= row["completed_time"] and _may_carry(fetch, row):
+        elif fetch["dequeued_time"] <= row["completed_time"] and _can_carry(fetch, row):
             carried = fetch
     return carried, closed
 
 
-def _may_carry(fetch: Row, row: Row) -> bool:
+def _can_carry(fetch: Row, row: Row) -> bool:
     """Return True if the answer to a fetch can contain the records. An earlier or an empty answer cannot.
 
     Later fetches of a session name only partitions whose offset changed. The fetch may thus have no row.
@@ -142,9 +144,11 @@ def _may_carry(fetch: Row, row: Row) -> bool:
     return not came_before and fetch["response_bytes"] != 0
 
 
-def _story(row: Row, line: Row | None, of_replica: Mapping[tuple[Any, ...], Sequence[Row]], rows: StoryRows) -> Story:
+def _make_story(
+    row: Row, line: Row | None, of_replica: Mapping[tuple[Any, ...], Sequence[Row]], rows: StoryRows
+) -> Story:
     parts = list(row["partitions"] or ())
-    closing = _closing(row)
+    closing = _find_closing(row)
     return Story.of(
         row,
         request_id=row["operation_id"],
@@ -158,11 +162,11 @@ def _story(row: Row, line: Row | None, of_replica: Mapping[tuple[Any, ...], Sequ
         parts_ms={name: round(row[column], 3) for name, column in SPLIT.items() if row[column] is not None},
         partitions=tuple(StoryPart.of(part, isr=tuple(part["isr"] or ())) for part in parts[:PARTITIONS_MAX]),
         partitions_left_out=max(0, len(parts) - PARTITIONS_MAX),
-        steps=tuple(sorted(_steps(row, line, closing, of_replica, rows), key=lambda step: step.time or "")),
+        steps=tuple(sorted(_make_steps(row, line, closing, of_replica, rows), key=lambda step: step.time or "")),
     )
 
 
-def _steps(
+def _make_steps(
     row: Row,
     line: Row | None,
     closing: Row | None,
@@ -171,17 +175,17 @@ def _steps(
 ) -> Iterable[Step]:
     leader, replica = row["broker_id"], row["closing_replica"]
     yield Step(time=iso_utc(row["arrival_time"]), what=f"Broker {leader} read the request from its socket.")
-    yield Step(time=iso_utc(row["handled_time"]), what=_appended(closing))
-    carried, closed = _fetches(row, closing, of_replica)
+    yield Step(time=iso_utc(row["handled_time"]), what=_describe_append(closing))
+    carried, closed = _find_fetches(row, closing, of_replica)
     if carried is not None:
         answered = carried["completed_time"]
         taken_up = f"Fetch of broker {replica} at offset {carried['fetch_offset']} was taken up"
         sent = "" if answered is None else f"; answered {iso_utc(answered)[11:-1]}"
         size = "" if carried["response_bytes"] is None else f" with {carried['response_bytes']} bytes"
-        yield with_line(carried["dequeued_time"], f"{taken_up}{sent}{size}.", carried, rows)
+        yield make_step(carried["dequeued_time"], f"{taken_up}{sent}{size}.", carried, rows)
     if closed is not None:
         what = f"Fetch of broker {replica} at offset {closed['fetch_offset']}: it has all of the records."
-        yield with_line(closed["dequeued_time"], what, closed, rows)
+        yield make_step(closed["dequeued_time"], what, closed, rows)
     elif replica is not None and row["cause"] != "isr_change":
         yield Step(
             time=iso_utc(row["handled_time"]),
@@ -196,13 +200,13 @@ def _steps(
     codes = ", ".join(name_error(code) for code in row["error_codes"] if code)
     answered = f"Answered{f' with {codes}' if codes else ' without error'}: {row['class']}."
     yield (
-        with_line(row["completed_time"], answered, line, rows)
+        make_step(row["completed_time"], answered, line, rows)
         if line is not None
         else Step(time=iso_utc(row["completed_time"]), what=answered)
     )
 
 
-def _appended(closing: Row | None) -> str:
+def _describe_append(closing: Row | None) -> str:
     if closing is None or closing["base_offset"] is None or closing["base_offset"] < 0:
         return "Left the request handler: the wait begins."
     place, first = _place(closing["topic"], closing["partition"]), closing["base_offset"]
@@ -212,7 +216,7 @@ def _appended(closing: Row | None) -> str:
     return f"Appended to {place} at {offsets}; the wait begins. ISR: {isr or 'not known'}."
 
 
-def with_line(time_us: int, what: str, line: Row, rows: StoryRows) -> Step:
+def make_step(time_us: int, what: str, line: Row, rows: StoryRows) -> Step:
     """Return a step of a request history, with the log line that shows it. The line is omitted if it was not loaded."""
     text = rows.texts.get((line["file_id"], line["byte_offset"]))
     if text is not None and len(text) > TEXT_MAX:

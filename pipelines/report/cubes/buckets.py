@@ -24,12 +24,12 @@ def growth(accuracy: float) -> float:
     return (1 + accuracy) / (1 - accuracy)
 
 
-def accuracy_of(ratio: float) -> float:
+def compute_accuracy(ratio: float) -> float:
     """Return the largest relative error of a quantile for buckets that grow by `ratio`."""
     return (ratio - 1) / (ratio + 1)
 
 
-def bucket(duration_ms: str) -> str:
+def compute_bucket(duration_ms: str) -> str:
     """Return the SQL expression for the bucket of a duration. Bucket n > 0 begins at ``SHORTEST_MS * growth ** (n -
     1)``.
 
@@ -42,7 +42,7 @@ def bucket(duration_ms: str) -> str:
     return f"greatest({place}, 0.0)::INTEGER"
 
 
-def merged(histogram: Mapping[int, int]) -> Counter[int]:
+def merge_buckets(histogram: Mapping[int, int]) -> Counter[int]:
     """Return the histogram with each two neighbouring buckets merged. Remaining bounds do not move."""
     counts: Counter[int] = Counter()
     for bucket, count in histogram.items():
@@ -50,21 +50,21 @@ def merged(histogram: Mapping[int, int]) -> Counter[int]:
     return counts
 
 
-def merges_needed(histograms: Iterable[Mapping[int, int]]) -> int:
+def count_merges(histograms: Iterable[Mapping[int, int]]) -> int:
     """Return how often all histograms must be merged pairwise to fit the page, at most `MERGES_MAX`."""
     coarser = list(histograms)
     for times in range(MERGES_MAX):
         if sum(len(histogram) for histogram in coarser) <= ENTRIES_MAX:
             return times
-        coarser = [merged(histogram) for histogram in coarser]
+        coarser = [merge_buckets(histogram) for histogram in coarser]
     return MERGES_MAX
 
 
-def packed(histogram: Mapping[int, int], merges: int) -> list[int]:
+def pack_buckets(histogram: Mapping[int, int], merges: int) -> list[int]:
     """Return the counts from bucket 0 on, after `merges` pairwise merges. -n replaces n empty buckets."""
     counts = Counter(histogram)
     for _ in range(merges):
-        counts = merged(counts)
+        counts = merge_buckets(counts)
     numbers: list[int] = []
     following = 0
     for bucket, count in sorted(counts.items()):

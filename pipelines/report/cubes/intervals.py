@@ -36,7 +36,7 @@ class Intervals:
         return f"({time_us} - {self.start_s * 1_000_000}) // {self.length_s * 1_000_000}"
 
 
-def intervals_of(first_us: int, last_us: int, brokers: int) -> Intervals:
+def choose_intervals(first_us: int, last_us: int, brokers: int) -> Intervals:
     """Return the shortest intervals whose number fits the page.
 
     Args:

@@ -27,24 +27,24 @@ from highwater.pipelines.base.plain import count
 from highwater.pipelines.base.recurrence import BY_WEIGHT
 from highwater.pipelines.incidents.incident import releases_of
 from highwater.pipelines.report.classes import WORDS
-from highwater.pipelines.report.correctness import rule_state, rule_states
+from highwater.pipelines.report.correctness import count_rule_states, derive_rule_state
 from highwater.pipelines.report.detail import NO_DETAIL
 from highwater.pipelines.report.happened import (
     IncidentSummary,
-    about,
-    bug,
-    chains_by_harm,
-    commands,
+    describe_report,
+    describe_verdict,
     has_requests,
-    story,
-    verdict_sentence,
-    verdict_words,
-    window,
+    list_commands,
+    make_verdict_sentence,
+    show_bug,
+    show_window,
+    sort_by_harm,
+    summarize_incidents,
 )
 from highwater.pipelines.report.lines import COMMAND
 from highwater.pipelines.report.model import INCONCLUSIVE, ClusterVerdict, Finding, Report
-from highwater.pipelines.report.summary import gaps
-from highwater.pipelines.report.ticket import ticket_text
+from highwater.pipelines.report.summary import list_gaps
+from highwater.pipelines.report.ticket import write_ticket
 from highwater.pipelines.report.tiers import DELAYED_OPERATIONS, FINER_TIMES, TIER_WORDS
 
 #: Entries of each list.
@@ -77,48 +77,48 @@ class FirstScreen:
     next: tuple[Item, ...]
 
 
-def first_screen(report: Report) -> FirstScreen:
+def make_first_screen(report: Report) -> FirstScreen:
     """Return the first screen of a report."""
     first = min((broker.first_time for broker in report.brokers if broker.first_time), default=None)
     made = report.detail.cost.made if report.detail else None
     tiers = Counter(report.tier_by_broker.values())
     return FirstScreen(
-        verdict=verdict_words(report),
-        headline=verdict_sentence(report),
-        about=", ".join(about(report)),
+        verdict=describe_verdict(report),
+        headline=make_verdict_sentence(report),
+        about=", ".join(describe_report(report)),
         when=first[:16].replace("T", " ") if first else "",
         made=made[:19].replace("T", " ") if made else "",
-        clusters=tuple(_clusters(report)),
+        clusters=tuple(_list_clusters(report)),
         tier=TIER_WORDS[report.tier],
         tiers=", ".join(f"{number} at {tier}" for tier, number in sorted(tiers.items())) if len(tiers) > 1 else "",
-        rules=_rules(report),
-        gaps=tuple(Item(what, needs) for what, needs in gaps(report.coverage))[:SHOWN_MAX],
-        story=story(report),
-        next=tuple(_next(report))[:SHOWN_MAX],
+        rules=_describe_rules(report),
+        gaps=tuple(Item(what, needs) for what, needs in list_gaps(report.coverage))[:SHOWN_MAX],
+        story=summarize_incidents(report),
+        next=tuple(_list_next(report))[:SHOWN_MAX],
     )
 
 
-def anchor(kind: str, name: str) -> str:
+def make_anchor(kind: str, name: str) -> str:
     """Return the id of an element of the page. It equals the id that ``dom.js`` makes."""
     quoted = quote(name.encode("utf-8", "replace"), safe="!'()*~")
     return f"{kind}-" + "".join(char if char.isalnum() or char in "._-" else f".{ord(char):x}" for char in quoted)
 
 
-def _rules(report: Report) -> str:
+def _describe_rules(report: Report) -> str:
     if not report.rules:
         return "No rule of correctness was run."
-    states = rule_states(report)
+    states = count_rule_states(report)
     counts = [f"{number} {state}" for state, number in states.items()]
     judged = sum(rule.checked for rule in report.rules)
     of_all = ", of all logs read" if report.window.since or report.window.until else ""
     return f"{len(report.rules)} rules{of_all}: {', '.join(counts)}; {count(judged)} facts judged."
 
 
-def _clusters(report: Report) -> Iterator[Item]:
+def _list_clusters(report: Report) -> Iterator[Item]:
     """Yield the clusters of a report with several, the cluster with most to report first."""
     if len(report.clusters) < 2:
         return
-    parts = _worst_first(report.clusters)
+    parts = _sort_worst_first(report.clusters)
     for part in parts[:SHOWN_MAX]:
         reasons = f": {'; '.join(part.inconclusive[:2])}" if part.inconclusive else ""
         others = len(part.inconclusive) - 2
@@ -128,11 +128,11 @@ def _clusters(report: Report) -> Iterator[Item]:
         yield Item(f"{count(len(parts) - SHOWN_MAX)} more clusters", "in report.json")
 
 
-def _worst_first(parts: Sequence[ClusterVerdict]) -> list[ClusterVerdict]:
+def _sort_worst_first(parts: Sequence[ClusterVerdict]) -> list[ClusterVerdict]:
     return sorted(parts, key=lambda part: -BY_WEIGHT.index(part.verdict))
 
 
-def _by_rule(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
+def _group_by_rule(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
     by_rule: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
         by_rule[finding.rule_id].append(finding)
@@ -142,19 +142,19 @@ def _by_rule(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
 # --------------------------------------------------------------------- what next
 
 
-def _next(report: Report) -> Iterator[Item]:
+def _list_next(report: Report) -> Iterator[Item]:
     if len(report.clusters) > 1:
-        name = shell_quoted(_worst_first(report.clusters)[0].cluster_id)
+        name = shell_quoted(_sort_worst_first(report.clusters)[0].cluster_id)
         yield Item("This page adds clusters up. One cluster by itself:", f"highwater report --cluster {name}")
-    for rule_id in list(_by_rule((*report.violations, *report.open_cases)))[:2]:
+    for rule_id in list(_group_by_rule((*report.violations, *report.open_cases)))[:2]:
         yield Item("What the rule is, and how it is proven:", f"highwater explain {rule_id}")
     bugs = {finding.known_bug for finding in report.violations if finding.known_bug}
     for known in sorted({*bugs, *report.operations.produce.known_bugs})[:2]:
         fixed = releases_of(known)
         yield Item(f"{known} is a known bug of the running version{f', fixed in {fixed}' if fixed else ''}.")
-    for chain in story(report).chains[:1]:
-        for command in chain.commands(has_requests(report))[:2]:
-            yield Item(f"{window(chain)} UTC, in figures:", command)
+    for chain in summarize_incidents(report).chains[:1]:
+        for command in chain.list_commands(has_requests(report))[:2]:
+            yield Item(f"{show_window(chain)} UTC, in figures:", command)
     gaps = [gap for gap in report.coverage.not_checkable if gap.needs != FINER_TIMES]
     if len(gaps) < len(report.coverage.not_checkable):
         yield Item(f"For waits and what was late, {FINER_TIMES}.")
@@ -164,7 +164,7 @@ def _next(report: Report) -> Iterator[Item]:
         yield Item("Raise the log levels named above, for what cannot be shown.")
     if report.verdict == INCONCLUSIVE and not report.coverage.not_checkable:
         yield Item("Add the logs that are missing (see the reasons above), and audit again.")
-    for rule_id in list(_by_rule(report.observations))[:1]:
+    for rule_id in list(_group_by_rule(report.observations))[:1]:
         yield Item("What the observation means:", f"highwater explain {rule_id}")
 
 
@@ -192,39 +192,39 @@ _ESCAPED = {
 
 def render_html(report: Report) -> str:
     """Return the report as one self-contained HTML page."""
-    script, style = _text(_SCRIPTS), _text(("page.css",))
+    script, style = _read_text(_SCRIPTS), _read_text(("page.css",))
     return (
-        _environment()
+        _make_environment()
         .get_template("report.html.j2")
         .render(
             report=report,
-            first=first_screen(report),
-            ticket=ticket_text(report),
+            first=make_first_screen(report),
+            ticket=write_ticket(report),
             words=WORDS,
-            window=window,
-            bug=bug,
-            anchor=anchor,
+            window=show_window,
+            bug=show_bug,
+            anchor=make_anchor,
             # Our own, and no value of a report goes into them.
             script=Markup(script),
             style=Markup(style),
-            policy=_policy(script, style),
-            data=Markup(embedded(page_data(report))),
+            policy=_make_policy(script, style),
+            data=Markup(encode_value(make_page_data(report))),
         )
     )
 
 
-def _last_command(action: str) -> str:
+def _find_last_command(action: str) -> str:
     """Return the last command of an action. The whole action if it has no command."""
     return [action, *(match[0].rstrip(".,;:") for match in COMMAND.finditer(action))][-1]
 
 
-def linked(text: str) -> Markup:
+def link_text(text: str) -> Markup:
     """Return the text with links to Kafka's issues. Only a click on such a link makes the page load anything."""
     link = r'<a href="https://issues.apache.org/jira/browse/\1" rel="noreferrer noopener" target="_blank">\1</a>'
     return Markup(_ISSUE.sub(link, str(escape(text))))
 
 
-def embedded(value: object) -> str:
+def encode_value(value: object) -> str:
     """Return JSON for a script element, with markup characters escaped."""
     text = orjson.dumps(value).decode()
     for char, number in _ESCAPED.items():
@@ -232,7 +232,7 @@ def embedded(value: object) -> str:
     return text
 
 
-def page_data(report: Report) -> dict[str, Any]:
+def make_page_data(report: Report) -> dict[str, Any]:
     """Return the data for the page's scripts: the report, truncated to the limits of the page. Cuts are recorded."""
     data = report.model_dump(mode="json")
     budget = EVIDENCE_CHARS_MAX
@@ -245,18 +245,18 @@ def page_data(report: Report) -> dict[str, Any]:
     inputs = data["provenance"]["inputs"]
     data["provenance"]["inputs"] = inputs[:INPUTS_MAX]
     for rule, shown in zip(report.rules, data["rules"], strict=True):
-        shown["state"] = rule_state(rule, report.coverage.not_checkable)
+        shown["state"] = derive_rule_state(rule, report.coverage.not_checkable)
     places = {id(incident): place for place, incident in enumerate(report.incidents)}
     data["chains"] = [
         {"head": places[id(chain.head)], "parts": [places[id(part)] for part in chain.parts]}
-        for chain in chains_by_harm(report.incidents)
+        for chain in sort_by_harm(report.incidents)
     ]
     for incident, shown in zip(report.incidents, data["incidents"], strict=True):
         shown["word"] = WORDS[incident.class_]
         for line in shown["evidence"]:
             del line["byte_length"]
             line["text"] = _shorten(line["text"], INCIDENT_LINE_CHARS_MAX)
-        shown["commands"] = commands(incident, bool(report.operations.produce.observed))
+        shown["commands"] = list_commands(incident, bool(report.operations.produce.observed))
     data["page"] = {"findings_left_out": left_out, "inputs_left_out": max(0, len(inputs) - INPUTS_MAX)}
     data["detail"] = (report.detail or NO_DETAIL).model_dump(mode="json")
     for request in data["detail"]["cluster"]["stories"]:
@@ -271,7 +271,7 @@ def page_data(report: Report) -> dict[str, Any]:
     return data
 
 
-def _known(row: dict[str, Any]) -> dict[str, Any]:
+def _select_known(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value is not None}
 
 
@@ -311,7 +311,7 @@ def _cut(finding: dict[str, Any], budget: int) -> int:
     return budget
 
 
-def _policy(script: str, style: str) -> str:
+def _make_policy(script: str, style: str) -> str:
     """Return a content security policy that loads nothing and allows these two scripts."""
     return (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
@@ -324,13 +324,13 @@ def _hash(text: str) -> str:
 
 
 @cache
-def _text(names: Iterable[str]) -> str:
+def _read_text(names: Iterable[str]) -> str:
     folder = files(__package__)
     return _COMMENT.sub("", "\n".join((folder / name).read_text(encoding="utf-8") for name in names))
 
 
 @cache
-def _environment() -> Environment:
+def _make_environment() -> Environment:
     environment = Environment(
         loader=PackageLoader(__package__.rpartition(".")[0]),
         autoescape=True,
@@ -339,8 +339,8 @@ def _environment() -> Environment:
     )
     # Three times the length of other texts: a command that is cut does not run.
     environment.filters["shown"] = lambda text: plain.plain(text, 3 * plain.TEXT_MAX)
-    environment.filters["linked"] = lambda text: linked(plain.plain(text, 3 * plain.TEXT_MAX))
-    environment.filters["last_command"] = _last_command
+    environment.filters["linked"] = lambda text: link_text(plain.plain(text, 3 * plain.TEXT_MAX))
+    environment.filters["last_command"] = _find_last_command
     environment.filters["count"] = plain.count
     environment.filters["share"] = plain.share
     return environment

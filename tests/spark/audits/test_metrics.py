@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from highwater.jobs.lakes import tables_in
+from highwater.jobs.lakes import list_tables
 from highwater.jobs.metrics import OPENMETRICS, export
 from highwater.jobs.question import Question
 from highwater.pipelines.base.errors import InputError
@@ -22,7 +22,7 @@ from tests.verbs import Ended
 
 
 def _rows(lake: Lake, view: str) -> list[dict[str, Any]]:
-    return LakeReader(lake.root, tables_in(lake.root)).query(f"select * from {view}").to_pylist()
+    return LakeReader(lake.root, list_tables(lake.root)).query(f"select * from {view}").to_pylist()
 
 
 def test_every_request_is_counted_in_the_minute_of_its_line(slice_lake: Lake) -> None:

@@ -53,16 +53,16 @@ def test_what_cannot_be_fetched_is_one_sentence_with_the_folder(damage: str, rep
 
 
 def test_the_lock_has_the_jars_that_sessions_look_for() -> None:
-    names = [jar.place.name for jar in fetch_jars.locked(fetch_jars.DELTA)]
+    names = [jar.place.name for jar in fetch_jars.read_locked(fetch_jars.DELTA)]
     _, artifact, release = jars.find_delta_package().split(":")
     assert {f"io.delta_{artifact}-{release}.jar", f"io.delta_delta-storage-{release}.jar"} <= set(names)
-    assert any("hadoop-aws" in jar.artifact for jar in fetch_jars.locked(fetch_jars.S3))
+    assert any("hadoop-aws" in jar.artifact for jar in fetch_jars.read_locked(fetch_jars.S3))
 
 
 def test_a_mirror_is_that_of_mavens_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(fetch_jars.MIRROR_VARIABLE, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert fetch_jars._repository() == fetch_jars.CENTRAL
+    assert fetch_jars._find_repository() == fetch_jars.CENTRAL
     (tmp_path / ".m2").mkdir()
     (tmp_path / ".m2" / "settings.xml").write_text(
         '<settings xmlns="http://maven.apache.org/SETTINGS/1.0.0"><mirrors>'
@@ -71,4 +71,4 @@ def test_a_mirror_is_that_of_mavens_settings(tmp_path: Path, monkeypatch: pytest
         "</mirrors></settings>",
         encoding="utf-8",
     )
-    assert fetch_jars._repository() == "https://mirror.test/maven"
+    assert fetch_jars._find_repository() == "https://mirror.test/maven"

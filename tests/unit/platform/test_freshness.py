@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from highwater.jobs.freshness import GONE_US, HOUR_US, Newest, freshness_line, newest_lines, stale_lines
+from highwater.jobs.freshness import GONE_US, HOUR_US, Newest, describe_freshness, describe_stale, find_newest_lines
 from highwater.pipelines.lake.lake import Lake
 from highwater.schemas.bronze import LOG_FILES
 from highwater.schemas.silver import BROKER_LIFECYCLE
@@ -17,7 +17,7 @@ def broker(broker_id: int, age_hours: float, stopped: bool = False, cluster_id: 
 
 
 def stale(*newest: Newest) -> list[str]:
-    return [line.split(" is newer")[0] for line in stale_lines(newest, NOW_US, 2 * HOUR_US)]
+    return [line.split(" is newer")[0] for line in describe_stale(newest, NOW_US, 2 * HOUR_US)]
 
 
 def test_a_cluster_of_which_nothing_arrives_is_stale() -> None:
@@ -36,7 +36,7 @@ def test_a_broker_among_others_is_stale_unless_it_was_shut_down_or_is_gone() -> 
 
 
 def test_a_sentence_says_both_times_the_age_and_the_limit() -> None:
-    assert stale_lines([broker(1, 3)], NOW_US, 2 * HOUR_US) == [
+    assert describe_stale([broker(1, 3)], NOW_US, 2 * HOUR_US) == [
         "no line of cluster c is newer than 1970-02-11T13:00:00.000Z, 3.0 h before 1970-02-11T16:00:00.000Z "
         "(limit 2.0 h): see whether its logs still arrive"
     ]
@@ -67,15 +67,15 @@ def test_the_newest_line_is_of_all_files_of_kafka_and_a_broker_that_stopped_is_k
     stops = [stop(1, 9, "starting"), stop(2, 7), stop(3, HOUR_US - 1)]
     lake = cast(Lake, Tables(log_files=[*files, file(4, 1, cluster_id="d")], broker_lifecycle=stops))
     expected = [Newest("c", 1, 9), Newest("c", 2, HOUR_US), Newest("c", 3, HOUR_US, True), Newest("d", 4, 1)]
-    assert newest_lines(lake, None) == expected
-    assert newest_lines(lake, "d") == expected[-1:]
+    assert find_newest_lines(lake, None) == expected
+    assert find_newest_lines(lake, "d") == expected[-1:]
 
 
 def test_the_line_names_each_broker_or_the_oldest_of_many() -> None:
-    assert freshness_line([broker(1, 0), broker(2, 1)]) == (
+    assert describe_freshness([broker(1, 0), broker(2, 1)]) == (
         "newest line: broker 1 1970-02-11T16:00:00.000Z, broker 2 1970-02-11T15:00:00.000Z"
     )
-    many = freshness_line([broker(number, number) for number in range(20)])
+    many = describe_freshness([broker(number, number) for number in range(20)])
     assert many.startswith("newest line: broker 19 ")
     assert many.endswith(", and 8 brokers with newer ones")
-    assert freshness_line([]) == "newest line: none of a known broker"
+    assert describe_freshness([]) == "newest line: none of a known broker"

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from highwater.jobs.lakes import no_lines_of, only_cluster
+from highwater.jobs.lakes import choose_cluster, explain_no_lines
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.lake.lake import Lake
 from highwater.schemas.bronze import LOG_FILES
@@ -40,19 +40,19 @@ BOTH = lake(("demo", 1, 0, 2), ("mine", 1, 4, 6), ("unknown", None, 0, 9))
 
 def test_a_report_is_of_the_cluster_whose_logs_were_given() -> None:
     notes: list[str] = []
-    assert only_cluster(BOTH, {"mine"}, notes.append) == "mine"
+    assert choose_cluster(BOTH, {"mine"}, notes.append) == "mine"
     (note,) = notes
     assert "demo" in note
     # There is no other one, or nothing tells whose the logs are.
-    assert only_cluster(BOTH, {"mine", "demo"}, notes.append) is None
-    assert only_cluster(BOTH, set(), notes.append) is None
+    assert choose_cluster(BOTH, {"mine", "demo"}, notes.append) is None
+    assert choose_cluster(BOTH, set(), notes.append) is None
     assert len(notes) == 1
 
 
 def test_several_clusters_beside_others_are_not_mixed_with_them() -> None:
     three = lake(("a", 1, 0, 1), ("b", 1, 0, 1), ("c", 1, 0, 1))
     with pytest.raises(InputError, match="holds logs of cluster c and of the given a, b"):
-        only_cluster(three, {"a", "b"}, print)
+        choose_cluster(three, {"a", "b"}, print)
 
 
 def at(hour: int) -> datetime:
@@ -60,9 +60,9 @@ def at(hour: int) -> datetime:
 
 
 def test_a_window_that_can_have_no_line_says_both_times() -> None:
-    assert no_lines_of(BOTH, at(6), at(7), "mine") is None
-    assert no_lines_of(BOTH, at(9), None, None) is None
-    assert no_lines_of(lake(), at(9), None, None) is None
-    after, before = no_lines_of(BOTH, at(7), None, "mine"), no_lines_of(BOTH, None, at(4), "mine")
+    assert explain_no_lines(BOTH, at(6), at(7), "mine") is None
+    assert explain_no_lines(BOTH, at(9), None, None) is None
+    assert explain_no_lines(lake(), at(9), None, None) is None
+    after, before = explain_no_lines(BOTH, at(7), None, "mine"), explain_no_lines(BOTH, None, at(4), "mine")
     assert str(after).startswith("--from 1970-01-01T07:00:00.000Z is after the last line, 1970-01-01T06:00:00.000Z")
     assert str(before).startswith("--until 1970-01-01T04:00:00.000Z is before the first line, 1970-01-01T04:00:00.000Z")

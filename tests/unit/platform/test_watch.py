@@ -173,7 +173,9 @@ def test_alertmanager_is_reminded_of_what_lasts(
 
 def test_bodies_are_what_services_take() -> None:
     environment = {alerts.KEY_VARIABLE: "k"}
-    began = {form: json.loads(alerts.body(form, alerts.Alert(OVER, False), environment)) for form in ALERT_FORMATS}
+    began = {
+        form: json.loads(alerts.build_body(form, alerts.Alert(OVER, False), environment)) for form in ALERT_FORMATS
+    }
     assert began["slack"]["text"].startswith(
         "*major* 2026-11-20 14:00:00 to 14:00:09 UTC: Broker 2 died &lt;without&gt;"
     )
@@ -181,7 +183,7 @@ def test_bodies_are_what_services_take() -> None:
     assert (event["routing_key"], event["event_action"], event["dedup_key"]) == ("k", "trigger", "highwater-b")
     assert event["payload"]["severity"] == "error"
     assert {"summary", "source", "severity", "timestamp"} <= event["payload"].keys()
-    ended = json.loads(alerts.body("pagerduty", alerts.Alert(OVER, True), environment))
+    ended = json.loads(alerts.build_body("pagerduty", alerts.Alert(OVER, True), environment))
     assert ended == {"routing_key": "k", "event_action": "resolve", "dedup_key": "highwater-b"}
 
 
@@ -306,4 +308,4 @@ def test_what_is_not_an_address_is_refused_without_it(
 def test_a_damaged_file_of_states_is_named(content: bytes, run: steps.Run) -> None:
     (run.out / watch.TOLD).write_bytes(content)
     with pytest.raises(InputError, match=r"watch\.json: is damaged"):
-        watch._states_before(run.out)
+        watch._read_states(run.out)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from highwater.jobs.alerts import Alert
-from highwater.jobs.freshness import Newest, freshness_line
-from highwater.jobs.gate import gate_lines
-from highwater.jobs.watch import line
+from highwater.jobs.freshness import Newest, describe_freshness
+from highwater.jobs.gate import describe_gate
+from highwater.jobs.watch import show_alert
 from highwater.pipelines.base.console import RichConsole
 from tests.bench.sessions import session
 from tests.unit.report import sample
@@ -53,8 +53,8 @@ def test_what_gate_and_watch_print(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     report = sample.audited()
     newest = [Newest("c", broker, 1_790_000_000_000_000) for broker in range(4)]
-    told = [*gate_lines(report, "inconclusive"), freshness_line(newest)]
-    told += [line(Alert(incident, False)) for incident in report.incidents]
+    told = [*describe_gate(report, "inconclusive"), describe_freshness(newest)]
+    told += [show_alert(Alert(incident, False)) for incident in report.incidents]
     out = Screen()
     for text in told:
         RichConsole(out, io.StringIO()).prose(text)

@@ -20,7 +20,7 @@ from highwater.pipelines.incidents import words
 from highwater.pipelines.inquiry.answer import Answer
 from highwater.pipelines.inquiry.render import format_text
 from highwater.pipelines.report.cluster.parts import Step
-from highwater.pipelines.report.happened import window_words
+from highwater.pipelines.report.happened import describe_times
 
 ZONES = ("Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Kiritimati", "UTC")
 #: Instants of which many are near a midnight or a change of summer time.
@@ -60,7 +60,7 @@ def test_sentences_of_an_incident_show_the_same_instants(first: datetime, steps:
     instants = after(first, [step % 3600 for step in steps])
     start, end = instants[0], instants[-1]
     clocks = ": and ".join(words.clock(micros(it)) for it in instants)
-    text = f"1. LOST  {window_words(iso_utc(micros(start)), iso_utc(micros(end)))} UTC\n   It froze at {clocks}."
+    text = f"1. LOST  {describe_times(iso_utc(micros(start)), iso_utc(micros(end)))} UTC\n   It froze at {clocks}."
     has_end = start.replace(microsecond=0) != end.replace(microsecond=0)
     printed = Localizer(ZoneInfo(zone)).localize(text)
     assert read(printed) == walls([start, *([end] if has_end else []), *instants], zone)

@@ -14,7 +14,7 @@ from highwater.pipelines.redact.pseudonyms import Pseudonyms
 from highwater.pipelines.redact.text import Redactor
 from highwater.pipelines.redact.values import NAMES, redact_report, redact_table
 from highwater.pipelines.report.bundle import BUNDLED
-from highwater.pipelines.report.collect_detail import rules_said
+from highwater.pipelines.report.collect_detail import list_rule_texts
 from highwater.pipelines.report.model import Report
 from highwater.pipelines.report.printed import PRINTED
 from highwater.pipelines.report.write import render_files
@@ -75,7 +75,7 @@ def test_all_figures_stay() -> None:
 
 
 def test_what_the_rules_say_stays() -> None:
-    rules = rules_said()
+    rules = list_rule_texts()
     report = sample.report().model_copy(update={"detail": sample_detail.detail(rules=rules)})
     shown = redact_report(report, redactor("leader", "offset"))
     assert shown.detail is not None

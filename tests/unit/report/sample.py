@@ -4,7 +4,7 @@ from typing import Any
 
 from highwater.pipelines.incidents.classes import class_of
 from highwater.pipelines.report.figures import PHASES, SPLIT
-from highwater.pipelines.report.headline import with_headline
+from highwater.pipelines.report.headline import add_headline
 from highwater.pipelines.report.measures import (
     ApiOperations,
     Blame,
@@ -319,7 +319,7 @@ def report(**changes: Any) -> Report:
         "notes": ("Nothing else is checked.",),
         "problems": (),
     }
-    return with_headline(Report(**values | changes))
+    return add_headline(Report(**values | changes))
 
 
 def hostile(text: str) -> Report:

@@ -9,10 +9,16 @@ import pyarrow as pa
 import pytest
 
 from highwater.pipelines.lake.reader import LakeReader
-from highwater.pipelines.report.cluster.events import EVENTS_MAX, events, failovers, leaders, unavailable
-from highwater.pipelines.report.cluster.lives import lives, restarts
-from highwater.pipelines.report.cluster.settings import settings
-from highwater.pipelines.report.cluster.stories import StoryRows, fetches_near, lines_of, stories
+from highwater.pipelines.report.cluster.events import (
+    EVENTS_MAX,
+    make_events,
+    make_failovers,
+    make_leaders,
+    make_unavailable,
+)
+from highwater.pipelines.report.cluster.lives import make_lives, make_restarts
+from highwater.pipelines.report.cluster.settings import make_settings
+from highwater.pipelines.report.cluster.stories import StoryRows, find_lines, make_stories, read_fetches_near
 from highwater.schemas.silver import REPLICA_FETCHES
 from tests.unit.report.rows import Row
 
@@ -69,7 +75,7 @@ BACK = [state("starting", 20, 25, "booted"), state("up", 25, None, "started")]
 
 
 def test_states_of_a_broker_are_those_of_its_timeline() -> None:
-    found = lives(timeline(state("unknown", None, None), *STOPPED, *BACK))
+    found = make_lives(timeline(state("unknown", None, None), *STOPPED, *BACK))
     assert [(life.state, second_of(life.start), second_of(life.end)) for life in found] == [
         ("up", None, "10.000Z"),
         ("stopping", "10.000Z", "12.000Z"),
@@ -81,13 +87,13 @@ def test_states_of_a_broker_are_those_of_its_timeline() -> None:
 
 def test_a_clean_restart() -> None:
     changes = [isr(10.5, "shrink"), isr(10.6, "shrink", partition=1), isr(30, "expand"), isr(31, "expand", partition=1)]
-    (restart,) = restarts(timeline(*STOPPED, *BACK), changes)
+    (restart,) = make_restarts(timeline(*STOPPED, *BACK), changes)
     assert (restart.ending, second_of(restart.down), second_of(restart.started)) == ("clean", "10.000Z", "25.000Z")
     assert (restart.isr_lost, restart.isr_back, second_of(restart.isr_full)) == (2, 2, "31.000Z")
 
 
 def test_a_restart_after_a_death() -> None:
-    (restart,) = restarts(timeline(*DIED, *BACK), [isr(11, "shrink")])
+    (restart,) = make_restarts(timeline(*DIED, *BACK), [isr(11, "shrink")])
     assert (restart.ending, second_of(restart.down)) == ("found_gone", "10.000Z")
     assert (restart.isr_lost, restart.isr_back, restart.isr_full) == (1, 0, None)
 
@@ -96,22 +102,22 @@ def test_a_restart_after_a_death() -> None:
     "end", [state("down", 20, 20, "died"), state("down", 10, 20, "ended"), state("up", None, 20, "logs_begin")]
 )
 def test_no_line_shows_how_a_process_ended(end: Row) -> None:
-    (restart,) = restarts(timeline(UP, end, *BACK), [])
+    (restart,) = make_restarts(timeline(UP, end, *BACK), [])
     assert restart.ending == "unknown"
 
 
 @pytest.mark.parametrize("states", [[UP], STOPPED, DIED, []])
 def test_a_broker_without_a_start_has_no_restart(states: list[Row]) -> None:
-    assert restarts(timeline(*states), [isr(11, "shrink")]) == ()
+    assert make_restarts(timeline(*states), [isr(11, "shrink")]) == ()
 
 
 def test_a_first_start_is_no_restart() -> None:
-    assert restarts(timeline(*BACK), []) == ()
-    assert [restart.starting for restart in restarts(timeline(*BACK, *DIED[1:], *BACK), [])] != []
+    assert make_restarts(timeline(*BACK), []) == ()
+    assert [restart.starting for restart in make_restarts(timeline(*BACK, *DIED[1:], *BACK), [])] != []
 
 
 def test_a_partition_that_a_broker_led_counts_when_it_comes_back_into_the_isr() -> None:
-    (restart,) = restarts(timeline(*DIED, *BACK), [isr(50, "expand")])
+    (restart,) = make_restarts(timeline(*DIED, *BACK), [isr(50, "expand")])
     assert (restart.isr_lost, restart.isr_back) == (1, 1)
 
 
@@ -140,7 +146,7 @@ def moved(second: float, partition: int = 0, **changes: Any) -> Row:
 
 def test_events_that_are_alike_within_a_second_are_one() -> None:
     changes = [isr(5.1 + number / 100, "shrink", partition=number) for number in range(20)]
-    found, left_out = events(
+    found, left_out = make_events(
         [said(3, "started")], [controller(4, "broker_fenced", 1)], changes, [moved(5), moved(5, 1)]
     )
     assert left_out == 0
@@ -156,12 +162,12 @@ def test_events_that_are_alike_within_a_second_are_one() -> None:
 
 def test_the_same_noticed_by_several_brokers_happened_once() -> None:
     noticed = [controller(4 + number / 10, "controller_elected", 2) for number in range(3)]
-    assert [event.count for event in events([], noticed, [], [])[0]] == [1]
+    assert [event.count for event in make_events([], noticed, [], [])[0]] == [1]
 
 
 def test_of_too_many_events_the_rare_ones_stay() -> None:
     changes = [isr(number, "shrink") for number in range(EVENTS_MAX + 50)]
-    found, left_out = events([said(3, "started")], [], changes, [moved(5, strategy="unclean")])
+    found, left_out = make_events([said(3, "started")], [], changes, [moved(5, strategy="unclean")])
     assert (len(found), left_out) == (EVENTS_MAX, 52)
     assert {event.kind for event in found} == {"broker_started", "isr_shrink", "unclean_election"}
     assert [event.time for event in found] == sorted(event.time for event in found)
@@ -183,7 +189,7 @@ def window(second: float, duration_ms: float | None, **changes: Any) -> Row:
 
 
 def test_windows_that_never_end_come_first_then_the_longest() -> None:
-    found, left_out = unavailable([window(0, 10.0), window(1, 500.0), window(2, None)])
+    found, left_out = make_unavailable([window(0, 10.0), window(1, 500.0), window(2, None)])
     assert [row.duration_ms for row in found] == [None, 500.0, 10.0]
     assert left_out == 0
 
@@ -196,7 +202,7 @@ def test_failovers_that_did_not_complete_come_first_and_those_of_no_time_are_cou
         moved(2, 2, outcome="unfinished"),
         moved(3, 3, **timeless),
     ]
-    found, left_out = failovers(rows)
+    found, left_out = make_failovers(rows)
     assert [row.partition for row in found] == [2, 1, 0]
     assert left_out == 1
 
@@ -207,7 +213,7 @@ def test_leaders_are_counted_epoch_by_epoch() -> None:
         return row | {"leader": leader, "leader_epoch": epoch}
 
     rows = [led(0, 0, 1, 0), led(0, 1, 1, 0), led(5, 0, 2, 1), led(6, 0, 1, 0), led(9, 1, -1, 1)]
-    found = {row.broker_id: [number for _, number in row.steps] for row in leaders(rows)}
+    found = {row.broker_id: [number for _, number in row.steps] for row in make_leaders(rows)}
     assert found == {1: [2, 1, 0], 2: [1]}
 
 
@@ -221,7 +227,7 @@ def test_settings_that_differ_those_that_are_each_brokers_own_last() -> None:
     rows = [value(broker, "num.io.threads", text) for broker, text in ((1, "8"), (2, "8"), (3, "16"))]
     rows += [value(broker, "node.id", str(broker)) for broker in (1, 2)]
     rows += [value(broker, "same", "x") for broker in (1, 2)]
-    found, left_out = settings(rows)
+    found, left_out = make_settings(rows)
     assert [(setting.key, setting.by_nature) for setting in found] == [("num.io.threads", False), ("node.id", True)]
     assert found[0].values == (("8", (1, 2)), ("16", (3,)))
     assert left_out == 0
@@ -321,8 +327,8 @@ FETCHES = [fetch(1, 9.5, 90), fetch(2, 10.0, 100), fetch(3, 10.4, 110), fetch(4,
 def test_a_story_names_the_fetch_that_carried_and_the_fetch_that_closed() -> None:
     texts = {("f", 2): "carried", ("f", 3): "closed", ("f", 99): "answered"}
     rows = StoryRows([operation()], [REQUEST], FETCHES, texts, {"f": "1/kafka-request.log"})
-    assert lines_of(rows) == {("f", 2): at(10.1), ("f", 3): at(10.5), ("f", 99): at(10.501)}
-    (story,) = stories(rows)
+    assert find_lines(rows) == {("f", 2): at(10.1), ("f", 3): at(10.5), ("f", 99): at(10.501)}
+    (story,) = make_stories(rows)
     told = [(step.time[17:-1], step.text) for step in story.steps]
     assert told == [
         ("10.000", None),
@@ -343,14 +349,14 @@ def test_a_story_names_the_fetch_that_carried_and_the_fetch_that_closed() -> Non
 )
 def test_a_fetch_whose_answer_cannot_have_had_the_records_did_not_carry_them(changes: Row) -> None:
     """The one that did is of a session, and names the partition no more: it is in no row."""
-    (story,) = stories(StoryRows([operation()], [], [fetch(2, 9.9, 100, **changes), fetch(3, 10.4, 110)]))
+    (story,) = make_stories(StoryRows([operation()], [], [fetch(2, 9.9, 100, **changes), fetch(3, 10.4, 110)]))
     told = [step.what for step in story.steps if step.what.startswith("Fetch of")]
     assert told == ["Fetch of broker 2 at offset 110: it has all of the records."]
 
 
 def test_what_is_not_in_the_logs_is_said() -> None:
     timed_out = operation(error_codes=[7], succeeded=False, cause="timer", lowest_time=None, class_reason="no_fetch")
-    (story,) = stories(StoryRows([timed_out], [], FETCHES[:2]))
+    (story,) = make_stories(StoryRows([timed_out], [], FETCHES[:2]))
     words = [step.what for step in story.steps]
     assert "No fetch of broker 2 that shows the records is in the logs." in words
     assert "When to answer is unknown: no_fetch." in words
@@ -358,7 +364,7 @@ def test_what_is_not_in_the_logs_is_said() -> None:
 
 
 def test_an_operation_of_no_known_partition_has_a_story_too() -> None:
-    (story,) = stories(StoryRows([operation(closing_topic=None, closing_replica=None, partitions=[])]))
+    (story,) = make_stories(StoryRows([operation(closing_topic=None, closing_replica=None, partitions=[])]))
     assert story.closing_partition is None
     assert any(step.what == "Left the request handler: the wait begins." for step in story.steps)
 
@@ -369,6 +375,6 @@ def test_fetches_near_an_operation_are_those_of_its_partition_and_time() -> None
     reader = LakeReader(Path("lake"), {})
     reader.show(REPLICA_FETCHES.full_name, pa.Table.from_pylist(stored, REPLICA_FETCHES.arrow_schema))
     produce = operation(operation="produce")
-    assert sorted(row["line_no"] for row in fetches_near(reader, [produce])) == [1, 2, 3, 4]
-    assert sorted(row["line_no"] for row in fetches_near(reader, [produce], of_others=True)) == [1, 2, 3, 4, 5]
-    assert fetches_near(reader, [operation(operation="fetch")]) == []
+    assert sorted(row["line_no"] for row in read_fetches_near(reader, [produce])) == [1, 2, 3, 4]
+    assert sorted(row["line_no"] for row in read_fetches_near(reader, [produce], of_others=True)) == [1, 2, 3, 4, 5]
+    assert read_fetches_near(reader, [operation(operation="fetch")]) == []

@@ -12,13 +12,13 @@ from highwater.pipelines.report.correctness import (
     NOT_APPLICABLE,
     NOTHING_JUDGED,
     Correctness,
-    correctness,
+    derive_rule_state,
+    make_correctness,
     place_of,
-    rule_state,
 )
 from highwater.pipelines.report.model import Broker, RunInfo, Tier
-from highwater.pipelines.report.summary import summary_text
-from highwater.pipelines.report.tiers import rule_not_checkable
+from highwater.pipelines.report.summary import write_summary
+from highwater.pipelines.report.tiers import explain_not_checkable
 from highwater.pipelines.rules.findings import Found, results_of
 from highwater.pipelines.rules.registry import RULES
 from highwater.pipelines.rules.rule import Rule
@@ -60,7 +60,7 @@ def judge(*findings: Row, tier: Tier = "T0", evidence: list[Row] | None = None, 
         evidence=evidence or [],
         rule_results=given.pop("results", [result()]),
     )
-    return correctness(rows, given.pop("brokers", brokers("T1")), "T3", known={LOST: rule(tier)}, **given)
+    return make_correctness(rows, given.pop("brokers", brokers("T1")), "T3", known={LOST: rule(tier)}, **given)
 
 
 def as_found(row: Row) -> Found:
@@ -107,7 +107,7 @@ def test_findings_are_in_order_of_rule_place_and_offset() -> None:
         found(6, topic=None, partition=None, offset_start=None),
         found(7, partition=2, offset_start=None, time=None),
     ]
-    made = correctness(
+    made = make_correctness(
         collected(
             findings=[microseconds(row) for row in rows],
             rule_results=[result("unheard-of"), result(SECOND), result(LOST)],
@@ -144,7 +144,7 @@ def test_a_place_in_words(changes: dict[str, Any], place: str) -> None:
 
 def test_what_is_left_out_is_counted() -> None:
     row = microseconds(found(1)) | {"of_severity": 1200}
-    made = correctness(collected(findings=[row], rule_results=[result(cases=1200)]), brokers("T3"), "T3")
+    made = make_correctness(collected(findings=[row], rule_results=[result(cases=1200)]), brokers("T3"), "T3")
     assert made.notes == ("Of 1,200 violations 1,199 are left out here; gold.violations and gold.evidence have all.",)
 
 
@@ -201,13 +201,13 @@ def test_a_rule_that_had_nothing_to_judge_says_so() -> None:
     assert judge(results=nothing).rules[0].reason == NOTHING_JUDGED
     # Whatever the table says of it: it is one situation.
     of_each = [judge(results=rows).rules[0] for rows in (nothing, [result()])]
-    assert [(rule.verdict, rule.applicable, rule_state(rule, ())) for rule in of_each] == [
+    assert [(rule.verdict, rule.applicable, derive_rule_state(rule, ())) for rule in of_each] == [
         ("clean", False, NOT_APPLICABLE)
     ] * 2
     assert "needs evidence T2" in (judge(results=nothing, tier="T2").rules[0].reason or "")
     assert judge(results=[result(checked=3)]).rules[0].reason is None
     doubted = judge(results=[result(verdict="inconclusive", reason="a clock was set back")]).rules[0]
-    assert (doubted.verdict, rule_state(doubted, ())) == ("inconclusive", "inconclusive")
+    assert (doubted.verdict, derive_rule_state(doubted, ())) == ("inconclusive", "inconclusive")
 
 
 def test_an_open_case_outside_the_window_leaves_nothing_open() -> None:
@@ -247,11 +247,11 @@ def test_a_rule_above_the_tier_keeps_what_it_found() -> None:
 
 def test_the_remedy_for_a_rule() -> None:
     def needs(tier: Tier, *have: Tier, version: str | None = None) -> str:
-        gap = rule_not_checkable(rule(tier), brokers(*have, version=version), "T3")
+        gap = explain_not_checkable(rule(tier), brokers(*have, version=version), "T3")
         assert gap is not None
         return gap.needs
 
-    assert rule_not_checkable(rule("T1"), brokers("T1", "T3"), "T3") is None
+    assert explain_not_checkable(rule("T1"), brokers("T1", "T3"), "T3") is None
     assert needs("T2", "T0").endswith("--add-config kafka.request.logger=DEBUG,kafka.cluster.Partition=DEBUG")
     assert needs("T3", "T2", "T3").endswith(
         "--entity-name 1 --alter --add-config kafka.cluster.Partition=TRACE,kafka.server.DelayedProduce=TRACE,"
@@ -269,10 +269,10 @@ def test_the_remedy_for_a_rule() -> None:
 
 
 def test_evidence_that_is_not_to_be_used_has_another_remedy() -> None:
-    gap = rule_not_checkable(rule("T2"), brokers("T1"), "T1")
+    gap = explain_not_checkable(rule("T2"), brokers("T1"), "T1")
     assert gap is not None
     assert gap.needs == "set replay.evidence_tier_max to T2 or above"
-    unknown = rule_not_checkable(rule("T2"), [sample.broker(-1, tier="T0")], "T3")
+    unknown = explain_not_checkable(rule("T2"), [sample.broker(-1, tier="T0")], "T3")
     assert unknown is not None
     assert "files of no known broker has T0" in unknown.reason
     assert "server.log" in unknown.needs
@@ -298,7 +298,7 @@ def test_the_report_holds_it() -> None:
     assert [gap.rule_id for gap in report.coverage.not_checkable] == above
     assert [one.rule_id for one in report.rules if one.verdict == "inconclusive"] == above
     assert [one.finding_id for one in report.violations] == ["v1"]
-    assert "\nswitched off, as configured (audit.severity): unclean-election.\n" in summary_text(report)
+    assert "\nswitched off, as configured (audit.severity): unclean-election.\n" in write_summary(report)
     assert not any("not run" in note for note in report.notes)
 
 
@@ -375,7 +375,7 @@ def test_a_rule_of_durations_cannot_be_checked_where_times_are_whole_seconds() -
                 result(rule_id=name, checked=checked, verdict="inconclusive") for name in (LOST, "late-completion")
             ],
         )
-        return [gap.rule_id for gap in correctness(rows, brokers("T3"), "T3").not_checkable]
+        return [gap.rule_id for gap in make_correctness(rows, brokers("T3"), "T3").not_checkable]
 
     assert gaps(1_000_000, 0) == ["late-completion"]
     assert gaps(1_000, 0) == gaps(None, 0) == gaps(1_000_000, 7) == []

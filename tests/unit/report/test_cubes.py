@@ -17,8 +17,14 @@ from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report import queries
 from highwater.pipelines.report.cubes import buckets
 from highwater.pipelines.report.cubes import queries as of_cubes
-from highwater.pipelines.report.cubes.assemble import cell_rows, cubes
-from highwater.pipelines.report.cubes.intervals import CELLS_MAX, INTERVALS_FEW, INTERVALS_MAX, Intervals, intervals_of
+from highwater.pipelines.report.cubes.assemble import make_cubes, read_cell_rows
+from highwater.pipelines.report.cubes.intervals import (
+    CELLS_MAX,
+    INTERVALS_FEW,
+    INTERVALS_MAX,
+    Intervals,
+    choose_intervals,
+)
 from highwater.pipelines.report.cubes.parts import Cubes
 from highwater.pipelines.report.cubes.queries import STORIES_MAX
 from highwater.pipelines.report.figures import SPLIT
@@ -50,12 +56,12 @@ def reader_over(operations: list[Row], requests: list[Row]) -> LakeReader:
 
 def made_of(operations: list[Row], requests: list[Row]) -> Cubes:
     ask = reader_over(operations, requests).rows
-    rows = cell_rows(ask, queries.operations("true", SLOW_MS), queries.requests("true"), INTERVALS)
-    return cubes(rows, INTERVALS)
+    rows = read_cell_rows(ask, queries.select_operations("true", SLOW_MS), queries.select_requests("true"), INTERVALS)
+    return make_cubes(rows, INTERVALS)
 
 
 def stories_of(operations: list[Row]) -> dict[str, int]:
-    statement = of_cubes.stories(queries.operations("true", SLOW_MS), INTERVALS)
+    statement = of_cubes.select_stories(queries.select_operations("true", SLOW_MS), INTERVALS)
     return {row["operation_id"]: row["arrival_us"] for row in reader_over(operations, []).rows(statement)}
 
 
@@ -200,21 +206,21 @@ def test_nothing_at_all() -> None:
 def test_a_quantile_is_as_near_as_is_said(durations: list[float], merges: int, share: float) -> None:
     histogram = Counter(map(ranges.bucket_of, durations))
     rows = ", ".join(f"({duration!r}::DOUBLE)" for duration in durations)
-    asked = duckdb.sql(f"SELECT {buckets.bucket('ms')} FROM (VALUES {rows}) AS durations(ms)").fetchall()
+    asked = duckdb.sql(f"SELECT {buckets.compute_bucket('ms')} FROM (VALUES {rows}) AS durations(ms)").fetchall()
     assert histogram == Counter(number for (number,) in asked)
-    shrunk = Counter(ranges.unpacked(buckets.packed(histogram, merges)))
+    shrunk = Counter(ranges.unpacked(buckets.pack_buckets(histogram, merges)))
     ratio = buckets.growth(buckets.FINEST) ** (2**merges)
     read = ranges.quantile(shrunk, share, ratio)
-    assert read == pytest.approx(quantile(durations, share), rel=buckets.accuracy_of(ratio) + 1e-9, abs=0.01)
+    assert read == pytest.approx(quantile(durations, share), rel=buckets.compute_accuracy(ratio) + 1e-9, abs=0.01)
 
 
 def test_histograms_are_merged_until_they_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     histogram = Counter(dict.fromkeys(range(1, 401), 1))
-    assert buckets.merges_needed([histogram]) == 0
+    assert buckets.count_merges([histogram]) == 0
     monkeypatch.setattr(buckets, "ENTRIES_MAX", 110)
-    assert buckets.merges_needed([histogram]) == 2
+    assert buckets.count_merges([histogram]) == 2
     monkeypatch.setattr(buckets, "ENTRIES_MAX", 1)
-    assert buckets.merges_needed([histogram]) == buckets.MERGES_MAX
+    assert buckets.count_merges([histogram]) == buckets.MERGES_MAX
 
 
 # --------------------------------------------------------------------- intervals
@@ -222,7 +228,7 @@ def test_histograms_are_merged_until_they_fit(monkeypatch: pytest.MonkeyPatch) -
 
 @given(st.integers(0, 2**31), st.integers(0, 400 * 86400), st.integers(0, 200))
 def test_intervals_hold_the_span_and_are_few(first_s: int, length_s: int, brokers: int) -> None:
-    found = intervals_of(first_s * 1_000_000, (first_s + length_s) * 1_000_000, brokers)
+    found = choose_intervals(first_s * 1_000_000, (first_s + length_s) * 1_000_000, brokers)
     assert found.start_s <= first_s
     assert found.end_s > first_s + length_s
     assert found.start_s % found.length_s == 0
@@ -233,6 +239,6 @@ def test_intervals_hold_the_span_and_are_few(first_s: int, length_s: int, broker
 def test_a_length_is_chosen_at_once_however_long_the_span_is() -> None:
     for years in (1, 100, 8_000):
         for brokers in (1, 100):
-            found = intervals_of(0, years * 365 * 86_400 * 1_000_000, brokers)
+            found = choose_intervals(0, years * 365 * 86_400 * 1_000_000, brokers)
             assert found.number <= INTERVALS_MAX
             assert found.number >= INTERVALS_FEW - 2

@@ -13,7 +13,7 @@ from highwater.pipelines.bronze.log_source import how_of
 from highwater.pipelines.bronze.neighbours import Identity
 from highwater.pipelines.bronze.passes import profiles
 from highwater.pipelines.bronze.profile import Profile
-from highwater.pipelines.report.first_words import TEXTS_BYTES_MAX, is_short, of_new_texts, of_profiles
+from highwater.pipelines.report.first_words import TEXTS_BYTES_MAX, describe_new_texts, describe_profiles, is_short
 
 SECOND = 1_000_000
 
@@ -44,7 +44,7 @@ def owner(broker_id: int | None, version: str | None = "2.8.2") -> Identity:
 def test_brokers_release_period_sources_and_what_is_not_read_come_first() -> None:
     files = [profile("1/server.log"), profile("2/server.log", last_us=3661 * SECOND, kind="controller")]
     owners = {"1/server.log": owner(1), "2/server.log": owner(2)}
-    assert list(of_profiles(files, owners, [("3/server.log.gz", "is cut")])) == [
+    assert list(describe_profiles(files, owners, [("3/server.log.gz", "is cut")])) == [
         "brokers 1, 2, Kafka 2.8.2, 1970-01-01 00:00:01 to 01:01:01 UTC",
         "2 logs (1 server, 1 controller): 20 records, 4.0 MB",
         "not read: server.log.gz",
@@ -54,13 +54,13 @@ def test_brokers_release_period_sources_and_what_is_not_read_come_first() -> Non
 @pytest.mark.parametrize("bound", ["first_us", "last_us"])
 def test_what_the_files_do_not_show_is_named_unknown(bound: str) -> None:
     only = profile("server.log", **{bound: None})
-    first, _ = of_profiles([only], {"server.log": owner(None, None)}, [])
+    first, _ = describe_profiles([only], {"server.log": owner(None, None)}, [])
     assert first == "broker of unknown id, Kafka of unknown release"
 
 
 def test_many_files_that_are_not_read_are_counted() -> None:
     unread = [(f"{place}/server.log", "is cut") for place in range(5)]
-    assert list(of_profiles([], {}, unread)) == ["not read: server.log, server.log, server.log and 2 more"]
+    assert list(describe_profiles([], {}, unread)) == ["not read: server.log, server.log, server.log and 2 more"]
 
 
 def test_errors_are_read_from_short_logs_before_anything_is_stored(tmp_path: Path) -> None:
@@ -80,10 +80,10 @@ def test_errors_are_read_from_short_logs_before_anything_is_stored(tmp_path: Pat
     ]
     owners = {item.path: owner(int(item.path[-1])) for item in files}
     said = ["ERROR 4x from 2026-11-20 15:33:01, brokers 1, 2: [ReplicaManager broker=1] Error at 1"]
-    assert list(of_new_texts(files, owners, how)) == said
+    assert list(describe_new_texts(files, owners, how)) == said
     # The run reads again a file that is gone, and reports it.
     Path(files[0].path).unlink()
-    assert list(of_new_texts(files, owners, how)) == []
+    assert list(describe_new_texts(files, owners, how)) == []
 
 
 def test_request_logs_have_no_errors_to_read() -> None:

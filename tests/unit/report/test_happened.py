@@ -9,9 +9,9 @@ import pytest
 from highwater.jobs.cli import highwater
 from highwater.pipelines.incidents.kinds import KINDS
 from highwater.pipelines.report.detail import NO_DETAIL
-from highwater.pipelines.report.happened import age as age_of
-from highwater.pipelines.report.happened import chains
-from highwater.pipelines.report.headline import CAUSE_WORDS, shorten, with_headline
+from highwater.pipelines.report.happened import describe_age as age_of
+from highwater.pipelines.report.happened import make_chains
+from highwater.pipelines.report.headline import CAUSE_WORDS, add_headline, shorten
 from tests.bench.incident_examples import EXAMPLES
 from tests.unit.report import sample
 
@@ -22,11 +22,11 @@ def test_a_cause_without_advice_has_that_of_its_worst_effect() -> None:
         sample.incident("under_min_isr", caused_by=cause.incident_id, advice="Bring broker 3 back."),
         sample.incident("isr_shrank", caused_by=cause.incident_id, advice="Wait."),
     ]
-    (chain,) = chains([cause, *effects])
+    (chain,) = make_chains([cause, *effects])
     assert chain.advice == "Bring broker 3 back."
-    (with_own,) = chains([cause.model_copy(update={"advice": "Start it."}), *effects])
+    (with_own,) = make_chains([cause.model_copy(update={"advice": "Start it."}), *effects])
     assert with_own.advice == "Start it."
-    (alone,) = chains([cause])
+    (alone,) = make_chains([cause])
     assert alone.advice == ""
 
 
@@ -45,7 +45,7 @@ def test_the_advice_about_an_effect_that_is_over_is_that_of_its_cause(
     effect = sample.incident(
         kind, severity="critical", caused_by=cause.incident_id, advice="Bring it back.", end_time=end_time
     )
-    (chain,) = chains([cause, effect])
+    (chain,) = make_chains([cause, effect])
     assert (chain.head, chain.advice) == (effect, advice)
 
 
@@ -56,7 +56,7 @@ def test_an_incident_is_over_only_if_the_logs_continue(last_time: str | None, is
     report = sample.report(incidents=(sample.incident(),))
     last = None if last_time is None else f"2026-11-20T{last_time}Z"
     brokers = tuple(broker.model_copy(update={"last_time": last}) for broker in report.brokers)
-    action = with_headline(report.model_copy(update={"brokers": brokers})).headline.action
+    action = add_headline(report.model_copy(update={"brokers": brokers})).headline.action
     assert action.startswith("Over since") == is_over
 
 
@@ -69,7 +69,7 @@ def test_an_incident_is_over_only_if_the_logs_continue(last_time: str | None, is
 )
 def test_a_consequence_is_no_cause(rest: str, why: str) -> None:
     report = sample.report(incidents=(sample.incident(sentence=f"Broker 3 died at 14:05:00. {rest}"),))
-    assert with_headline(report).headline.text[1].startswith(why)
+    assert add_headline(report).headline.text[1].startswith(why)
 
 
 def test_the_times_of_a_chain_are_those_of_its_worst_effect() -> None:
@@ -78,7 +78,7 @@ def test_the_times_of_a_chain_are_those_of_its_worst_effect() -> None:
     cause = sample.incident("broker_died").model_copy(update=absence | {"start_time": "2026-11-20T15:28:23Z"})
     worst = sample.incident("partitions_without_leader", caused_by=cause.incident_id).model_copy(update=outage)
     later = sample.incident("isr_shrunk", caused_by=cause.incident_id).model_copy(update=absence)
-    (chain,) = chains([cause, worst, later])
+    (chain,) = make_chains([cause, worst, later])
     assert (chain.start_time, chain.end_time) == (outage["start_time"], outage["end_time"])
 
 
@@ -97,8 +97,8 @@ def parsed(words: list[str]) -> click.Context:
 def test_each_action_ends_in_a_command_that_can_be_pasted(kind: str, end_time: str | None, has_requests: bool) -> None:
     for names in ((), ("a topic-0", "orders-1")):
         incident = sample.incident(kind, end_time=end_time, topic_partitions=names, sentence=EXAMPLES[kind].sentence)
-        (chain,) = chains([incident])
-        command = chain.commands(has_requests)[0]
+        (chain,) = make_chains([incident])
+        command = chain.list_commands(has_requests)[0]
         assert chain.action(has_requests) == f"{incident.advice} {command}"
         script, *words = shlex.split(command)
         if script == "highwater":
@@ -122,7 +122,7 @@ def test_each_action_ends_in_a_command_that_can_be_pasted(kind: str, end_time: s
 )
 def test_an_advice_with_a_command_of_its_own_gets_no_second_one(advice: str, has_own: bool) -> None:
     incident = sample.incident("isr_shrunk").model_copy(update={"advice": advice})
-    (chain,) = chains([incident])
+    (chain,) = make_chains([incident])
     assert (chain.action(has_requests=False) == advice) == has_own
 
 

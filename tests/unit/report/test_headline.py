@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from highwater.pipelines.report.headline import with_headline
+from highwater.pipelines.report.headline import add_headline
 from highwater.pipelines.report.model import Headline
 from tests.unit.report import sample
 
@@ -12,7 +12,7 @@ def headline(rule_id: str = "committed-data-lost", **changes: Any) -> Headline:
     finding = sample.finding(rule_id, **changes)
     died = sample.incident(start_time=finding.time, end_time=None, broker_ids=(2,), cluster_id="east")
     report = sample.audited(violations=(finding,), verdict="violated", incidents=(died,))
-    found = with_headline(report).headline
+    found = add_headline(report).headline
     assert found is not None
     return found
 

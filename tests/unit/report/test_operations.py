@@ -4,12 +4,12 @@ from typing import Any
 
 from highwater.pipelines.report.figures import APIS
 from highwater.pipelines.report.measures import Latency
-from highwater.pipelines.report.operations import GROUPS_MAX, operations_by_kind
+from highwater.pipelines.report.operations import GROUPS_MAX, group_operations_by_kind
 from tests.unit.report.rows import collected
 
 
 def counted(kind: str, operations: int, **changes: Any) -> dict[str, Any]:
-    """A row of counts, as `pipelines.report.queries.groups` gives it."""
+    """A row of counts, as `pipelines.report.queries.select_groups` gives it."""
     return {
         "kind": kind,
         "api": "FETCH" if kind == "fetch" else "PRODUCE",
@@ -31,7 +31,7 @@ def counted(kind: str, operations: int, **changes: Any) -> dict[str, Any]:
 
 
 def test_without_any_operation_there_is_nothing_to_share() -> None:
-    made = operations_by_kind(collected())
+    made = group_operations_by_kind(collected())
     for kind in (made.produce, made.fetch, made.coordinator, made.fetch.parked):
         assert (kind.observed, kind.replayed, kind.succeeded) == (0, 0, 0)
         assert kind.within_ms == {"1": None, "5": None, "20": None}
@@ -41,7 +41,7 @@ def test_without_any_operation_there_is_nothing_to_share() -> None:
 
 def test_kinds_of_operations_are_told_apart() -> None:
     late = {"class": "late", "class_reason": "leader_stalled", "within_5": 0}
-    made = operations_by_kind(
+    made = group_operations_by_kind(
         collected(
             counted("produce", 10),
             counted("fetch", 20, **late),
@@ -57,7 +57,7 @@ def test_kinds_of_operations_are_told_apart() -> None:
 
 
 def test_a_fetch_with_an_error_counts_a_produce_with_one_does_not() -> None:
-    made = operations_by_kind(
+    made = group_operations_by_kind(
         collected(
             counted("produce", 8),
             counted("produce", 2, succeeded=False, within_1=0, within_5=0, within_20=0),
@@ -72,7 +72,7 @@ def test_a_fetch_with_an_error_counts_a_produce_with_one_does_not() -> None:
 
 def test_parked_fetches_have_their_own_quantiles() -> None:
     quantiles = {"width": [10, 20], "distance_max": 7.0, "parked_width": [100, 200], "parked_distance_max": 5.0}
-    made = operations_by_kind(
+    made = group_operations_by_kind(
         collected(counted("fetch", 90, parked=False), counted("fetch", 10, within_5=9), quantiles={"fetch": quantiles})
     )
     assert (made.fetch.interval_width_ms.p99, made.fetch.residual_ms.max) == (0.2, 7.0)
@@ -82,7 +82,7 @@ def test_parked_fetches_have_their_own_quantiles() -> None:
 
 
 def test_a_cause_is_not_known_where_the_logs_do_not_show_it() -> None:
-    made = operations_by_kind(
+    made = group_operations_by_kind(
         collected(
             counted("fetch", 96),
             counted("fetch", 1, cause="unknown"),
@@ -96,7 +96,7 @@ def test_a_cause_is_not_known_where_the_logs_do_not_show_it() -> None:
 
 def test_readers_are_followers_and_consumers_that_ask_alike() -> None:
     follower = {"by_follower": True, "min_bytes": None, "read_committed": None, "read_from": None}
-    made = operations_by_kind(
+    made = group_operations_by_kind(
         collected(
             counted("fetch", 50, **follower),
             counted("fetch", 60, parked=False, cause="at_once", **follower),
@@ -118,7 +118,7 @@ def test_readers_are_followers_and_consumers_that_ask_alike() -> None:
 
 def test_the_smallest_groups_are_summed() -> None:
     many = [counted("fetch", 100 + number, min_bytes=number) for number in range(GROUPS_MAX + 5)]
-    groups = operations_by_kind(collected(*many)).fetch.groups
+    groups = group_operations_by_kind(collected(*many)).fetch.groups
     assert len(groups) == GROUPS_MAX + 1
     assert [group.min_bytes for group in groups[:2]] == [GROUPS_MAX + 4, GROUPS_MAX + 3]
     last = groups[-1]
@@ -134,8 +134,8 @@ def test_every_api_has_its_latency() -> None:
 
 def test_where_times_are_whole_seconds_no_share_is_near_and_none_is_far() -> None:
     coarse = {"class": "unobservable", "class_reason": "coarse_times", "within_1": 0, "within_5": 0, "within_20": 0}
-    seconds = operations_by_kind(collected(counted("produce", 8, **coarse), counted("fetch", 9, **coarse)))
+    seconds = group_operations_by_kind(collected(counted("produce", 8, **coarse), counted("fetch", 9, **coarse)))
     for kind in (seconds.produce, seconds.fetch, seconds.fetch.parked, seconds.fetch.groups[0]):
         assert kind.within_ms == {"1": None, "5": None, "20": None}
-    mixed = operations_by_kind(collected(counted("produce", 8, **coarse), counted("produce", 2)))
+    mixed = group_operations_by_kind(collected(counted("produce", 8, **coarse), counted("produce", 2)))
     assert (mixed.produce.observed, mixed.produce.unobservable, mixed.produce.within_ms["1"]) == (10, 8, 1.0)

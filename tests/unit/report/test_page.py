@@ -25,14 +25,14 @@ from highwater.pipelines.report.page.render import (
     FINDINGS_MAX,
     INPUTS_MAX,
     LINE_CHARS_MAX,
-    anchor,
-    embedded,
-    first_screen,
-    page_data,
+    encode_value,
+    make_anchor,
+    make_first_screen,
+    make_page_data,
     render_html,
 )
 from highwater.pipelines.report.render_markdown import render_markdown
-from highwater.pipelines.report.summary import summary_text
+from highwater.pipelines.report.summary import write_summary
 from highwater.schemas.clocks import CLOCK_BOUNDS
 from highwater.schemas.views import make_alias
 from tests.unit.report import hostile, sample, sample_detail
@@ -97,15 +97,15 @@ def test_hostile_text_stays_text_in_every_format(text: str) -> None:
     shown = "".join(page.text)
     assert all(char.isprintable() or char == "\n" for char in shown)
     assert not re.search("[<>&\u2028\u2029]", page.raw["data"])
-    assert orjson.loads(page.raw["data"]) == page_data(report)
-    assert all(line.isprintable() for line in summary_text(report).split("\n"))
+    assert orjson.loads(page.raw["data"]) == make_page_data(report)
+    assert all(line.isprintable() for line in write_summary(report).split("\n"))
     assert all(line.isprintable() for line in render_markdown(report).split("\n"))
 
 
 def test_embedded_json_is_the_same_value() -> None:
     value = {"</script>": ["<!--", "&amp;", "\u2028\u2029", "\x1b", "\u202e", 1.5, None]}
-    assert orjson.loads(embedded(value)) == value
-    assert not set(embedded(value)) & set("<>&\u2028\u2029")
+    assert orjson.loads(encode_value(value)) == value
+    assert not set(encode_value(value)) & set("<>&\u2028\u2029")
 
 
 def test_the_policy_names_the_one_script_and_the_one_style_sheet_by_their_hashes() -> None:
@@ -181,7 +181,7 @@ def test_limits_are_told() -> None:
     many = (long, *(sample.finding(finding_id=f"f{number}") for number in range(FINDINGS_MAX + 4)))
     inputs = sample.report().provenance.inputs * (INPUTS_MAX + 3)
     provenance = sample.report().provenance.model_copy(update={"inputs": inputs})
-    data = page_data(sample.audited(violations=many, provenance=provenance))
+    data = make_page_data(sample.audited(violations=many, provenance=provenance))
     assert len(data["violations"]) == FINDINGS_MAX
     assert data["page"] == {"findings_left_out": 5, "inputs_left_out": 3}
     assert data["violations"][0]["evidence"][0]["text"].endswith("(7 more characters)")
@@ -189,7 +189,7 @@ def test_limits_are_told() -> None:
 
 def test_lines_are_left_out_once_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(render, "EVIDENCE_CHARS_MAX", 20)
-    data = page_data(sample.audited())
+    data = make_page_data(sample.audited())
     left_out: list[Any] = [
         data["violations"][0]["evidence_left_out"],
         data["violations"][0]["implied"][0]["evidence_left_out"],
@@ -201,7 +201,7 @@ def test_lines_are_left_out_once_there_are_too_many(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_first_screen_says_what_happened_and_what_to_do() -> None:
-    first = first_screen(sample_detail.detailed(sample.audited()))
+    first = make_first_screen(sample_detail.detailed(sample.audited()))
     assert first.verdict == "violated (data lost)"
     assert first.headline == "Broken: committed-data-lost. 1 guarantee kept, 1 undecided, 1 not checkable."
     assert first.about.startswith("cluster c, Kafka 2.8.2, 1 broker, 2026-11-20 14:05:00 to ")
@@ -226,7 +226,7 @@ def test_known_bugs_are_links_and_texts_of_logs_are_none() -> None:
 
 
 def test_the_first_screen_of_nothing() -> None:
-    first = first_screen(sample.report(blame=(), timeline=(), rules=(), violations=(), brokers=()))
+    first = make_first_screen(sample.report(blame=(), timeline=(), rules=(), violations=(), brokers=()))
     assert first.rules == "No rule of correctness was run."
     assert (first.when, first.made) == ("", "")
 
@@ -236,7 +236,7 @@ def test_several_clusters_are_on_the_first_screen_those_first_that_most_is_to_be
     reasons = ("a broker is missing", "an hour is missing", "a file is cut")
     parts += [ClusterVerdict(cluster_id="open", verdict="inconclusive", tier="T0", inconclusive=reasons)]
     parts += [ClusterVerdict(cluster_id="it's", verdict="violated", tier="T1", inconclusive=())]
-    first = first_screen(sample.report(clusters=tuple(parts)))
+    first = make_first_screen(sample.report(clusters=tuple(parts)))
     assert [item.lead for item in first.clusters[:3]] == [
         "it's: violated, T1",
         "open: inconclusive, T0",
@@ -250,7 +250,7 @@ def test_several_clusters_are_on_the_first_screen_those_first_that_most_is_to_be
 
 def test_one_cluster_is_not_listed() -> None:
     only = ClusterVerdict(cluster_id="c", verdict="clean", tier="T1", inconclusive=())
-    first = first_screen(sample.report(clusters=(only,)))
+    first = make_first_screen(sample.report(clusters=(only,)))
     assert first.clusters == ()
     assert not any("--cluster" in item.text for item in first.next)
 
@@ -262,8 +262,8 @@ def test_every_verdict_has_its_sentence(verdict: str) -> None:
 
 
 def test_anchors_hold_nothing_that_an_address_would_change() -> None:
-    assert anchor("partition", "orders-3") == "partition-orders-3"
-    assert re.fullmatch(r"partition-[A-Za-z0-9._-]+", anchor("partition", "a b</script>\u202e%'"))
+    assert make_anchor("partition", "orders-3") == "partition-orders-3"
+    assert re.fullmatch(r"partition-[A-Za-z0-9._-]+", make_anchor("partition", "a b</script>\u202e%'"))
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="no node is installed")

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from highwater.pipelines.base.zones import Localizer
-from highwater.pipelines.report.page.render import page_data
+from highwater.pipelines.report.page.render import make_page_data
 from tests.unit.report import sample, sample_detail
 
 PAGE = Path(__file__).parents[3] / "pipelines" / "report" / "page"
@@ -70,7 +70,7 @@ def test_the_age_has_the_words_of_the_console() -> None:
 def test_names_of_the_figures_are_on_the_page_once() -> None:
     report = sample_detail.detailed(sample.audited())
     assert report.detail is not None
-    whole, cut = report.detail.model_dump(mode="json")["cubes"], page_data(report)["detail"]["cubes"]
+    whole, cut = report.detail.model_dump(mode="json")["cubes"], make_page_data(report)["detail"]["cubes"]
     named = 0
     for name, cells in cut.items():
         for column, packed in cells.items() if isinstance(cells, dict) else ():

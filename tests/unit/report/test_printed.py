@@ -10,9 +10,9 @@ from highwater.jobs.cli import highwater
 from highwater.jobs.options import SECTION_NAMES
 from highwater.pipelines.report.model import Window
 from highwater.pipelines.report.page.render import render_html
-from highwater.pipelines.report.printed import PAGER_WIDTH, PRINTED, SECTIONS, pager_text, printed
-from highwater.pipelines.report.summary import summary_text
-from highwater.pipelines.report.ticket import ticket_text
+from highwater.pipelines.report.printed import PAGER_WIDTH, PRINTED, SECTIONS, print_report, write_pager
+from highwater.pipelines.report.summary import write_summary
+from highwater.pipelines.report.ticket import write_ticket
 from tests.unit.report import sample
 from tests.unit.report.hostile import TEXTS
 
@@ -22,17 +22,17 @@ def test_the_command_offers_all_forms_and_text_unless_asked(verb: str) -> None:
     (option,) = [parameter for parameter in highwater.commands[verb].params if "--format" in parameter.opts]
     assert list(option.type.choices) == list(PRINTED)
     assert option.default == "text"
-    assert PRINTED["text"](sample.audited()) == summary_text(sample.audited())
+    assert PRINTED["text"](sample.audited()) == write_summary(sample.audited())
 
 
 def test_sections_are_printed_instead_of_the_text_and_all_of_them_below_it() -> None:
     (option,) = [parameter for parameter in highwater.commands["report"].params if "--section" in parameter.opts]
     assert list(option.type.choices) == list(SECTION_NAMES) == list(SECTIONS)
     report = sample.audited()
-    assert printed(report, "text") == summary_text(report)
-    assert printed(report, "text", ["accuracy"]).startswith("acks=all produces: 1,000")
-    assert printed(report, "text", SECTION_NAMES).startswith(summary_text(report))
-    names = {name: printed(report, "text", [name]).split(":")[0].split(" ")[0] for name in SECTIONS}
+    assert print_report(report, "text") == write_summary(report)
+    assert print_report(report, "text", ["accuracy"]).startswith("acks=all produces: 1,000")
+    assert print_report(report, "text", SECTION_NAMES).startswith(write_summary(report))
+    names = {name: print_report(report, "text", [name]).split(":")[0].split(" ")[0] for name in SECTIONS}
     assert list(names.values()) == [
         "broker",
         "coverage",
@@ -48,7 +48,7 @@ def test_sections_are_printed_instead_of_the_text_and_all_of_them_below_it() -> 
 
 def test_a_rule_with_nothing_to_judge_is_named_apart() -> None:
     idle = sample.rule("isr-shrink-late", applicable=False)
-    text = printed(sample.report(rules=(sample.rule(), idle)), "text", ["rules"])
+    text = print_report(sample.report(rules=(sample.rule(), idle)), "text", ["rules"])
     assert "1 clean, 1 not applicable" in text
     assert "isr-shrink-late" in text.split("\n")[-1]
 
@@ -67,7 +67,7 @@ def test_a_pager_gets_verdict_worst_since_and_next() -> None:
     later = sample.finding("hw-regression", time="2026-11-20T14:09:00.000Z", is_new=True)
     worst = sample.finding(known_bug="KAFKA-1211")
     report = sample.report(verdict="violated", violations=(worst, later))
-    assert pager_text(report).split("\n") == [
+    assert write_pager(report).split("\n") == [
         f"highwater: violated (data lost), cluster c, {WINDOW}: 2 violations (1 new)",
         "LOST: 3 committed records of orders-3 (offsets 12-14), 2026-11-20 14:05:00 UTC.",
         "Why: Known bug KAFKA-1211, fixed in 0.11.0.",
@@ -78,10 +78,10 @@ def test_a_pager_gets_verdict_worst_since_and_next() -> None:
 
 def test_a_pager_is_told_why_where_there_is_no_finding() -> None:
     report = sample.report(verdict="inconclusive", inconclusive=("a gap",))
-    lines = pager_text(report).split("\n")
+    lines = write_pager(report).split("\n")
     assert lines[0] == f"highwater: inconclusive (not enough evidence), cluster c, {WINDOW}"
     assert lines[2] == "Why: a gap."
-    assert pager_text(sample.report(verdict="clean")).startswith(f"highwater: clean, cluster c, {WINDOW}\nCLEAN: ")
+    assert write_pager(sample.report(verdict="clean")).startswith(f"highwater: clean, cluster c, {WINDOW}\nCLEAN: ")
 
 
 @pytest.mark.parametrize("name", [*PRINTED, "html"])
@@ -94,7 +94,7 @@ def test_every_format_tells_the_window_and_what_is_outside(name: str) -> None:
 
 
 def test_a_pager_is_told_what_happened_where_no_guarantee_broke() -> None:
-    assert pager_text(sample.report(verdict="clean", incidents=(sample.incident(),))).split("\n") == [
+    assert write_pager(sample.report(verdict="clean", incidents=(sample.incident(),))).split("\n") == [
         f"highwater: clean, cluster c, {WINDOW}",
         "AT RISK: Broker 3 died without shutting down.",
         "Why: Nothing in the logs explains it.",
@@ -103,12 +103,12 @@ def test_a_pager_is_told_what_happened_where_no_guarantee_broke() -> None:
         "2026-11-20T14:05:00Z..2026-11-20T14:05:17Z",
     ]
     on_purpose = sample.incident("broker_stopped", severity="info")
-    assert "\nCLEAN: " in pager_text(sample.report(verdict="clean", incidents=(on_purpose,)))
+    assert "\nCLEAN: " in write_pager(sample.report(verdict="clean", incidents=(on_purpose,)))
 
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_pager_gets_four_printable_lines_whatever_the_logs_hold(text: str) -> None:
-    lines = pager_text(sample.hostile(text)).split("\n")
+    lines = write_pager(sample.hostile(text)).split("\n")
     assert len(lines) <= 4
     assert all(line.isprintable() and len(line) <= PAGER_WIDTH for line in lines)
 
@@ -116,7 +116,7 @@ def test_a_pager_gets_four_printable_lines_whatever_the_logs_hold(text: str) -> 
 def test_a_ticket_has_what_happened_and_what_to_do() -> None:
     died = sample.incident("broker_died", incident_id="a", sentence="Broker 2 died.", advice="Look at its disk.")
     out = sample.incident("isr_shrunk", incident_id="b", sentence="Broker 2 left the ISR.", caused_by="a")
-    lines = ticket_text(sample.report(incidents=(died, out))).splitlines()
+    lines = write_ticket(sample.report(incidents=(died, out))).splitlines()
     assert lines[0] == "AT RISK: Broker 2 died."
     assert f"Kafka replication audit: {sample.report().verdict}" in lines
     assert any(line.startswith("1. ") and "Broker 2 died." in line for line in lines)
@@ -128,7 +128,7 @@ def test_a_ticket_has_what_happened_and_what_to_do() -> None:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_ticket_is_printable_lines_whatever_the_logs_hold(text: str) -> None:
-    told = ticket_text(sample.hostile(text))
+    told = write_ticket(sample.hostile(text))
     assert all(char.isprintable() or char == "\n" for char in told)
 
 
@@ -136,12 +136,14 @@ def test_the_page_has_the_ticket_to_be_copied() -> None:
     report = sample.report(incidents=(sample.incident("broker_died", sentence="Broker <2> & 3 died."),))
     page = render_html(report)
     (copied,) = re.findall(r"<span hidden>(.*?)</span><button[^>]* id=\"ticket\">", page, re.DOTALL)
-    assert html.unescape(copied) == ticket_text(report)
+    assert html.unescape(copied) == write_ticket(report)
 
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_tables_fit_into_80_columns(name: str) -> None:
     lines = [
-        line for line in printed(sample.audited(), "text", [name]).splitlines() if re.search(r"\S   *\S", line.lstrip())
+        line
+        for line in print_report(sample.audited(), "text", [name]).splitlines()
+        if re.search(r"\S   *\S", line.lstrip())
     ]
     assert [line for line in lines if len(line) > 80] == []

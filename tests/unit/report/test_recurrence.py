@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from highwater.pipelines.base.recurrence import RunBefore, fingerprint, summarize_run
-from highwater.pipelines.report.correctness import correctness
+from highwater.pipelines.report.correctness import make_correctness
 from tests.unit.report import sample
 from tests.unit.report.rows import Row, collected, found, result
 from tests.unit.report.test_correctness import microseconds
@@ -53,7 +53,7 @@ def test_a_topic_may_be_named_by_half_a_character() -> None:
 
 def judged(before: RunBefore | None):
     rows = collected(findings=[microseconds(found(number)) for number in (1, 2)], rule_results=[result()])
-    return correctness(replace(rows, before=before), [sample.broker()], "T3")
+    return make_correctness(replace(rows, before=before), [sample.broker()], "T3")
 
 
 def test_findings_are_compared_with_the_run_before() -> None:

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from highwater.pipelines.base.errors import InputError
 from highwater.pipelines.base.plain import WIDTH_MAX, count, markdown, ms, plain, share
-from highwater.pipelines.report.lines import indented
+from highwater.pipelines.report.lines import indent_text
 from highwater.pipelines.report.model import NotCheckable, Report, Window
-from highwater.pipelines.report.printed import SECTIONS, sections_text
+from highwater.pipelines.report.printed import SECTIONS, write_parts
 from highwater.pipelines.report.render_markdown import FINDINGS_MAX, render_markdown
-from highwater.pipelines.report.summary import summary_text
-from highwater.pipelines.report.tiers import DELAYED_OPERATIONS, times_too_coarse
+from highwater.pipelines.report.summary import write_summary
+from highwater.pipelines.report.tiers import DELAYED_OPERATIONS, explain_coarse_times
 from highwater.pipelines.report.write import render_json, write_report
 from tests.unit.report import sample
 
@@ -230,7 +230,7 @@ def test_every_verdict_renders(verdict: str) -> None:
     document = sample.report(verdict=verdict, inconclusive=("too little was logged",))
     assert f"# Replication audit: {verdict}" in render_markdown(document)
     assert "- too little was logged" in render_markdown(document)
-    assert f"\nverdict: {verdict}" in summary_text(document)
+    assert f"\nverdict: {verdict}" in write_summary(document)
 
 
 NASTY = (
@@ -245,7 +245,7 @@ def cells(line: str) -> list[str]:
 
 def everything(report: Report) -> str:
     """All sections."""
-    return sections_text(report, [*SECTIONS])
+    return write_parts(report, [*SECTIONS])
 
 
 def shape(text: str) -> list[tuple[str, int]]:
@@ -288,7 +288,7 @@ def test_escaped_text_is_one_line_without_markup(text: str) -> None:
 @given(st.text())
 def test_hostile_text_fits_the_terminal(text: str) -> None:
     hostile = sample.hostile(text)
-    lines = f"{summary_text(hostile)}\n{everything(hostile)}".split("\n")
+    lines = f"{write_summary(hostile)}\n{everything(hostile)}".split("\n")
     # A command is whole, on a line of its own.
     wide = [line for line in lines if len(line) > WIDTH_MAX and not line.lstrip().startswith(("highwater ", "kafka-"))]
     assert wide == []
@@ -328,7 +328,7 @@ def test_summary() -> None:
 
 
 def test_the_summary_answers_what_how_much_why_and_what_now_in_its_first_lines() -> None:
-    assert summary_text(sample.audited()).split("\n") == [
+    assert write_summary(sample.audited()).split("\n") == [
         "LOST: 3 acknowledged records of orders-3 (offsets 12-14), 2026-11-20 14:05:00 UTC.",
         "Why: Known bug KAFKA-1.",
         "Now: See which replica still has them: highwater survivors orders-3. Send them again; clients and",
@@ -363,7 +363,7 @@ def test_the_summary_answers_what_how_much_why_and_what_now_in_its_first_lines()
 
 def test_a_command_that_is_longer_than_a_line_is_whole() -> None:
     command = "highwater compare 2026-11-20T15:38:30Z..2026-11-20T15:39:52Z 2026-11-20T15:39:52Z..2026-11-20T15:41:14Z"
-    lines = indented(f"{'Look at its disk. ' * 6}{command}", "  do  ", " " * 6)
+    lines = indent_text(f"{'Look at its disk. ' * 6}{command}", "  do  ", " " * 6)
     assert lines[-1] == f"      {command}"
     assert all(len(line) <= 100 and "highwater" not in line for line in lines[:-1])
 
@@ -377,15 +377,19 @@ def test_the_summary_says_that_whole_seconds_show_no_accuracy_and_what_to_set() 
         "produce": operations.produce.model_copy(update={"within_ms": never}),
         "fetch": operations.fetch.model_copy(update={"within_ms": never, "parked": parked}),
     }
-    coverage = plain_report.coverage.model_copy(update={"not_checkable": (times_too_coarse(DELAYED_OPERATIONS, [1]),)})
+    coverage = plain_report.coverage.model_copy(
+        update={"not_checkable": (explain_coarse_times(DELAYED_OPERATIONS, [1]),)}
+    )
     coarse = {"operations": operations.model_copy(update=kinds), "coverage": coverage}
-    (line,) = [line for line in summary_text(sample.report(**coarse)).split("\n") if line.startswith("replay accuracy")]
+    (line,) = [
+        line for line in write_summary(sample.report(**coarse)).split("\n") if line.startswith("replay accuracy")
+    ]
     assert line.startswith("replay accuracy: cannot be shown, times have whole seconds: write times with milliseconds")
 
 
 def test_ten_chains_are_shown_and_the_others_are_grouped_by_kind() -> None:
     many = tuple(sample.incident(f"kind-{number}") for number in range(14))
-    text = summary_text(sample.report(incidents=many))
+    text = write_summary(sample.report(incidents=many))
     assert "What happened: 14 incidents, worst first" in text
     assert "\n10. AT RISK" in text
     assert "\n11. " not in text

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from highwater.pipelines.base.values import iso_utc
 from highwater.pipelines.report.assemble import decide
-from highwater.pipelines.report.tiers import counting, not_checkable, rule_not_checkable, tier_of
+from highwater.pipelines.report.tiers import explain_not_checkable, find_tier, make_not_checkable, select_counting
 from highwater.pipelines.rules.registry import BY_ID
 from tests.unit.report import sample
 
@@ -45,43 +45,43 @@ def test_a_contradiction_outweighs_what_is_missing() -> None:
 def test_a_tier_needs_all_below_it() -> None:
     for marks in product((False, True), repeat=3):
         reached = next((number for number, there in enumerate(marks) if not there), 3)
-        assert tier_of(*marks, highest="T3") == f"T{reached}"
-    assert tier_of(True, True, True, highest="T1") == "T1"
-    assert tier_of(False, True, True, highest="T1") == "T0"
+        assert find_tier(*marks, highest="T3") == f"T{reached}"
+    assert find_tier(True, True, True, highest="T1") == "T1"
+    assert find_tier(False, True, True, highest="T1") == "T0"
 
 
 def test_brokers_count_and_other_nodes_only_without_any() -> None:
-    assert counting({("c", 1): "T3", ("c", 2): "T1"}) == {("c", 1): "T3", ("c", 2): "T1"}
-    assert counting({("c", 1): "T3", ("c", -1): "T0"}) == {("c", 1): "T3"}
-    assert counting({("c", -1): "T1"}) == {("c", -1): "T1"}
-    assert counting({("c", 1): "T2", ("c", 9): "T0"}, controllers=[("c", 9)]) == {("c", 1): "T2"}
-    assert counting({}) == {}
+    assert select_counting({("c", 1): "T3", ("c", 2): "T1"}) == {("c", 1): "T3", ("c", 2): "T1"}
+    assert select_counting({("c", 1): "T3", ("c", -1): "T0"}) == {("c", 1): "T3"}
+    assert select_counting({("c", -1): "T1"}) == {("c", -1): "T1"}
+    assert select_counting({("c", 1): "T2", ("c", 9): "T0"}, controllers=[("c", 9)]) == {("c", 1): "T2"}
+    assert select_counting({}) == {}
 
 
 def test_the_remedy_fits_the_version() -> None:
-    assert not_checkable(2, "3.9.1").needs == (
+    assert make_not_checkable(2, "3.9.1").needs == (
         "kafka-configs.sh --bootstrap-server HOST:PORT --entity-type broker-loggers --entity-name 2 --alter "
         "--add-config kafka.request.logger=DEBUG"
     )
-    assert not_checkable(2, None).needs.startswith("kafka-configs.sh")
-    assert "log4j.properties" in not_checkable(2, "0.10.2.2").needs
-    assert "log4j.properties" in not_checkable(2, "2.3.1").needs
-    assert "delayed operations" in not_checkable(2, None).reason
-    assert "server.log" in not_checkable(-1, None).needs
+    assert make_not_checkable(2, None).needs.startswith("kafka-configs.sh")
+    assert "log4j.properties" in make_not_checkable(2, "0.10.2.2").needs
+    assert "log4j.properties" in make_not_checkable(2, "2.3.1").needs
+    assert "delayed operations" in make_not_checkable(2, None).reason
+    assert "server.log" in make_not_checkable(-1, None).needs
 
 
 def test_the_remedy_says_what_it_costs_and_how_it_is_undone() -> None:
-    gap = not_checkable(2, "3.9.0")
+    gap = make_not_checkable(2, "3.9.0")
     assert gap.cost is not None
     assert gap.cost.startswith("It writes about 1.3 KB of log per request that a broker answers. A restart")
     assert gap.cost.endswith("--alter --delete-config kafka.request.logger")
     brokers = [sample.broker(tier="T1")]
-    traced = rule_not_checkable(BY_ID["follower-hw-above-leader"], brokers, "T3", 100.0)
+    traced = explain_not_checkable(BY_ID["follower-hw-above-leader"], brokers, "T3", 100.0)
     assert traced is not None
     assert traced.cost is not None
     assert "3.4 KB of log per request that a broker answers, 27.0 GiB a day at the 100 requests a second" in traced.cost
     assert "begin with kafka.cluster.Partition=DEBUG alone, about 0.6 KB" in traced.cost
-    old = not_checkable(2, "0.10.2.2").cost
+    old = make_not_checkable(2, "0.10.2.2").cost
     assert old is not None
     assert old.endswith("Undo it in config/log4j.properties, with a restart.")
 

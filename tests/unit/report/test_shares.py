@@ -13,7 +13,7 @@ from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report import queries
 from highwater.pipelines.report.assemble import assemble
 from highwater.pipelines.report.model import RunInfo
-from highwater.pipelines.report.printed import sections_text
+from highwater.pipelines.report.printed import write_parts
 from highwater.pipelines.report.render_markdown import render_markdown
 from highwater.schemas.shares import SHARE_OPERATIONS
 from tests.unit.report import sample
@@ -44,7 +44,7 @@ def test_members_have_the_sums_of_their_causes_and_the_locks_that_they_lost() ->
     assert (second.client_id, second.locks_expired) == ("client-a", 2)
     assert second.by_cause == {"timer": 3, "records": 2}
     report = sample.report(share_members=(first, second))
-    assert "workers  client-b" in sections_text(report, ["shares"])
+    assert "workers  client-b" in write_parts(report, ["shares"])
     assert "| workers | client-a | a | 4 |" in render_markdown(report).replace("\\-", "-")
     assert "## Share groups" not in render_markdown(sample.report())
 
@@ -56,13 +56,13 @@ def test_clients_that_quotas_held_back_are_listed() -> None:
     (client,) = assemble(replace(collected(), throttled=rows), load_config(), RUN).throttled
     assert (client.requests, client.throttle_ms_total, client.throttle_ms_max) == (3, 1234.568, 900.0)
     report = sample.report(throttled=(client,))
-    assert "p-1     PRODUCE" in sections_text(report, ["throttled"])
+    assert "p-1     PRODUCE" in write_parts(report, ["throttled"])
     assert "| PRODUCE | 3 |" in render_markdown(report)
-    assert sections_text(sample.report(), ["throttled"]) == "throttled: no request was delayed by a quota"
+    assert write_parts(sample.report(), ["throttled"]) == "throttled: no request was delayed by a quota"
 
 
 def test_outages_are_listed_in_order_of_time() -> None:
     kinds = ("controller_changed", "isr_shrunk", "partitions_without_leader")
     report = sample.report(incidents=tuple(sample.incident(kind=kind, incident_id=kind) for kind in kinds))
-    text = sections_text(report, ["outages"])
+    text = write_parts(report, ["outages"])
     assert [kind for kind in kinds if kind in text] == ["controller_changed", "partitions_without_leader"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from highwater.pipelines.base.arrow_rows import dicts
 from highwater.pipelines.lake.reader import LakeReader
 from highwater.pipelines.report import small_tables as small
-from highwater.pipelines.report.small_tables import WindowBounds, singled_out
+from highwater.pipelines.report.small_tables import WindowBounds, find_singled_out
 from highwater.schemas.audit import EVIDENCE, VIOLATIONS
 from highwater.schemas.bronze import LOG_FILES, LOG_LINES
 from highwater.schemas.gold import COVERAGE, HOLES, REPLICA_BLAME
@@ -81,10 +81,10 @@ def test_a_hole_is_of_each_window_that_it_may_reach_into() -> None:
 def test_who_stood_out_in_an_interval_of_the_window() -> None:
     intervals = [blame_interval(1, at(0), True), blame_interval(2, at(0), False), blame_interval(3, at(60_000), True)]
     rows = stored(REPLICA_BLAME, intervals)
-    assert {node[1] for nodes in singled_out(rows, ALWAYS).values() for node in nodes} == {1, 3}
-    assert {node[1] for nodes in singled_out(rows, WindowBounds(None, micros(60_000))).values() for node in nodes} == {
-        1
-    }
+    assert {node[1] for nodes in find_singled_out(rows, ALWAYS).values() for node in nodes} == {1, 3}
+    assert {
+        node[1] for nodes in find_singled_out(rows, WindowBounds(None, micros(60_000))).values() for node in nodes
+    } == {1}
 
 
 def test_evidence_of_a_broker_is_typed_and_of_its_level() -> None:

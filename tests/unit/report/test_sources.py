@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from highwater.pipelines.bronze.excerpts import has_gaps
-from highwater.pipelines.report.sources import source_in_words, sources_in_short, sources_of
+from highwater.pipelines.report.sources import describe_source, make_sources, summarize_sources
 
 KAFKA = "[%d] %p %m (%c)"
 ROWS = [
@@ -17,18 +17,18 @@ ROWS = [
 
 
 def test_each_source_says_how_it_was_read() -> None:
-    first, second, third, changed = sources_of(ROWS)
+    first, second, third, changed = make_sources(ROWS)
     assert (first.path, first.excerpt, first.around) == ("/l/a", "no line below WARN", ())
     assert (second.layout, second.around, second.encoding) == (KAFKA, ("json {}", "frame %X %m"), "utf-16-le")
     assert second.order == "its records are newest first; they were read backwards"
     assert (third.layout, third.around) == (None, ())
     assert (changed.layout, changed.around) == (f"{KAFKA}; %d %m", ("frame %d %m",))
-    assert source_in_words(third) is None
-    assert source_in_words(first) == "/l/a: an excerpt: no line below WARN"
+    assert describe_source(third) is None
+    assert describe_source(first) == "/l/a: an excerpt: no line below WARN"
 
 
 def test_one_line_says_what_is_unusual() -> None:
-    assert sources_in_short(sources_of(ROWS)) == (
+    assert summarize_sources(make_sources(ROWS)) == (
         "sources: 3 complete logs, 1 excerpt (1: no line below WARN), 1 newest first, 1 in utf-16-le"
     )
 
