@@ -27,6 +27,8 @@ from highwater.pipelines.base.errors import ConfigError
 from highwater.pipelines.base.resources import find_conf_file
 
 COMMAND_LINE = "command line"
+#: Characters of a configuration file. The cost of parsing grows with their square.
+_CHARS_MAX = 1 << 16
 _TIME_ZONE = "spark.sql.session.timeZone"
 LogKind = Literal["server", "state-change", "controller", "kafka-request", "log-cleaner", "other"]
 
@@ -268,7 +270,13 @@ def _is_private_group(group_id: int, user_id: int) -> bool:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_CHARS_MAX + 1)
+        if len(text) > _CHARS_MAX:
+            raise ConfigError(path, "", f"has more than {_CHARS_MAX} characters; keep what differs from the defaults")
+        tree = tomllib.loads(text)
+        sum(1 for _ in _walk_nodes(tree))  # raises RecursionError here if dotted keys nest too deeply
+        return tree
     except FileNotFoundError:
         raise ConfigError(path, "", "no such file; check its name") from None
     except OSError as error:
@@ -279,6 +287,8 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(path, "", "is not TOML; arrays or tables are nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(path, "", f"is not TOML; correct this: {error}") from None
+    except ValueError:
+        raise ConfigError(path, "", "has a number that is too long; shorten it") from None
 
 
 def _build_tree(flat: Mapping[str, Any]) -> dict[str, Any]:

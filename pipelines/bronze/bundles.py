@@ -21,6 +21,7 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO, NamedTuple
 
 from highwater.pipelines.bronze.decompress import (
+    BLOWN_UP_TEXT,
     COMPRESSED_BLOCK_BYTES,
     CORRUPT,
     RATIO_ASKED_BYTES,
@@ -28,6 +29,7 @@ from highwater.pipelines.bronze.decompress import (
     TRUNCATED,
     BlockFile,
     DamagedError,
+    Growth,
     codec_of,
     inflate_all,
 )
@@ -170,10 +172,16 @@ class _Ahead:
 
 
 class _MemberStream:
-    """A bundle member's stream. Damage ends it, with a problem as for a truncated file."""
+    """A bundle member's stream. Damage ends it, with a problem as for a truncated file.
 
-    def __init__(self, file: Any) -> None:
+    Args:
+        stored_bytes: compressed size of the member. None if the whole bundle is compressed.
+    """
+
+    def __init__(self, file: Any, stored_bytes: int | None = None) -> None:
         self._file = file
+        self._stored_bytes = stored_bytes
+        self._growth = Growth()
         self.problem: str | None = None
 
     def read(self, size: int, /) -> bytes:
@@ -181,6 +189,8 @@ class _MemberStream:
         while size > 0 and self.problem is None:
             try:
                 piece = self._file.read(min(size, _PIECE_BYTES))
+                if self._stored_bytes is not None:
+                    self._growth.check(piece, self._stored_bytes)
             except _DAMAGE as damage:
                 self.problem = _problem_of(damage)
                 break
@@ -198,7 +208,7 @@ def _problem_of(damage: Exception) -> str:
         return f"{CORRUPT} bundle ({damage}): copy the file again"
     if damage.what in (TRUNCATED, CORRUPT):
         return f"{damage.what} bundle: copy the file again"
-    return f"a bundle of more than {RATIO_MAX} times its size, which no log is: not read to its end"
+    return f"a bundle {BLOWN_UP_TEXT}: not read to its end"
 
 
 def _label(path: str, name: str) -> str:
@@ -325,7 +335,11 @@ def _zip_members(path: str, file: BinaryIO) -> Iterator[Member]:
                     continue
                 label = _label(path, info.filename)
                 why = _unreadable(info)
-                yield Member(label, None, why) if why else Member(label, _MemberStream(archive.open(info)))
+                yield (
+                    Member(label, None, why)
+                    if why
+                    else Member(label, _MemberStream(archive.open(info), info.compress_size))
+                )
     except _DAMAGE as damage:
         yield Member(path, None, _problem_of(damage))
 
@@ -336,5 +350,5 @@ def _unreadable(info: zipfile.ZipInfo) -> str | None:
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         return f"is compressed in a way that is not read in a zip ({info.compress_type}): unpack it first"
     if info.file_size > RATIO_ASKED_BYTES and info.file_size > RATIO_MAX * info.compress_size:
-        return f"of more than {RATIO_MAX} times its size, which no log is: leave it out"
+        return f"{BLOWN_UP_TEXT}: leave it out"
     return None

@@ -21,6 +21,9 @@ COMPRESSED_BLOCK_BYTES = 1 << 16
 #: Logs shrink to a thirtieth, repetitive ones to a hundredth. Beyond these, a file is there to do harm.
 RATIO_MAX = 1000
 RATIO_ASKED_BYTES = 1 << 28
+#: Lines per stored byte: a repetitive log has up to 5. The cost of reading grows with the number of lines.
+LINES_MAX = 20
+LINES_ASKED = 1 << 20
 
 _XZ_MEMORY_BYTES_MAX = 1 << 28
 #: Bytes before damage that may be lost: Arrow reports only that a read failed.
@@ -47,11 +50,34 @@ class DamagedError(Exception):
             given: bytes of content that were read.
         """
         if self.what == BLOWN_UP:
-            return f"{codec} of more than {RATIO_MAX} times its size, which no log is: not read beyond {given} bytes"
+            return f"{codec} {BLOWN_UP_TEXT}: not read beyond {given} bytes"
         return f"{self.what} {codec} after {given} bytes of content: copy the file again"
 
 
 TRUNCATED, CORRUPT, BLOWN_UP = "truncated", "corrupt", "blown up"
+BLOWN_UP_TEXT = f"of more than {RATIO_MAX} times its size or {LINES_MAX} lines per stored byte, which no log is"
+
+
+class Growth:
+    """Counts of decompressed content, compared with its stored size."""
+
+    def __init__(self) -> None:
+        self._bytes = self._lines = 0
+
+    def check(self, block: bytes, stored_bytes: int) -> None:
+        """Count a block.
+
+        Args:
+            stored_bytes: compressed bytes that the content so far comes from.
+
+        Raises:
+            DamagedError: the content grows as no log does.
+        """
+        self._bytes += len(block)
+        self._lines += block.count(b"\n")
+        is_large = self._bytes > RATIO_ASKED_BYTES and self._bytes > RATIO_MAX * stored_bytes
+        if is_large or (self._lines > LINES_ASKED and self._lines > LINES_MAX * stored_bytes):
+            raise DamagedError(BLOWN_UP)
 
 
 def codec_of(beginning: bytes) -> str | None:
@@ -62,16 +88,17 @@ def codec_of(beginning: bytes) -> str | None:
     return None
 
 
-def inflate(codec: str, read: Read, block_bytes: int) -> Iterator[bytes]:
-    """Yield the decompressed content in blocks.
+def inflate_all(codec: str, read: Read, block_bytes: int, depth: int) -> Iterator[bytes]:
+    """Yield the content of a stream that may be compressed several times, in blocks.
 
     Args:
         read: returns the next compressed bytes, at most the requested number. Empty at the end.
+        depth: maximum number of nested compressions.
 
     Raises:
         DamagedError: the stream is damaged. Raised after all readable content.
     """
-    taken = given = 0
+    taken, growth = 0, Growth()
 
     def counted(size: int) -> bytes:
         nonlocal taken
@@ -79,31 +106,20 @@ def inflate(codec: str, read: Read, block_bytes: int) -> Iterator[bytes]:
         taken += len(data)
         return data
 
-    for block in _CODECS[codec](counted, block_bytes):
-        given += len(block)
-        if given > RATIO_ASKED_BYTES and given > RATIO_MAX * taken:
-            raise DamagedError(BLOWN_UP)
+    for block in _inflate(codec, counted, block_bytes, depth):
+        growth.check(block, taken)
         yield block
 
 
-def inflate_all(codec: str, read: Read, block_bytes: int, depth: int) -> Iterator[bytes]:
-    """Yield the content of a stream that may be compressed several times.
-
-    Args:
-        codec, read, block_bytes: as in `inflate`.
-        depth: maximum number of nested compressions.
-
-    Raises:
-        DamagedError: the stream is damaged. Raised after all readable content.
-    """
-    blocks = inflate(codec, read, block_bytes)
+def _inflate(codec: str, read: Read, block_bytes: int, depth: int) -> Iterator[bytes]:
+    blocks = _CODECS[codec](read, block_bytes)
     first = next(blocks, b"")
     inner = codec_of(first) if depth > 1 else None
     if inner is None:
         yield from chain((first,), blocks)
         return
     held = BlockFile(chain((first,), blocks))
-    yield from inflate_all(inner, held.read, block_bytes, depth - 1)
+    yield from _inflate(inner, held.read, block_bytes, depth - 1)
 
 
 class BlockFile:

@@ -154,6 +154,29 @@ def test_a_bomb_is_not_read_to_its_end(codec: str, monkeypatch: pytest.MonkeyPat
     assert "more than 1000 times its size" in (source.problem or "")
 
 
+@pytest.mark.parametrize("line", [b"\n", b"a\n", b"ab c\n"])
+@pytest.mark.parametrize("depth", [1, 2])
+def test_short_lines_are_not_read_beyond_what_logs_have(
+    line: bytes, depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decompress, "LINES_ASKED", 1 << 10)
+    for codec in ("gzip", "bzip2", "xz", "zstd"):
+        packed = line * (1 << 18)
+        for _ in range(depth):
+            packed = CODECS[codec](packed)
+        assert len(packed) * decompress.LINES_MAX < 1 << 18
+        content, source = read(packed)
+        assert content.count(b"\n") < 1 << 18
+        assert "20 lines per stored byte" in (source.problem or "")
+
+
+def test_random_short_lines_are_read_to_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decompress, "LINES_ASKED", 1 << 10)
+    lines = bytes(random.Random(1).choices(b"abcdefghijklmnop\n", k=1 << 16))
+    for codec in CODECS.values():
+        assert read(codec(lines))[0] == lines
+
+
 def test_compression_within_compression_is_opened() -> None:
     for outer, inner in product(CODECS.values(), CODECS.values()):
         content, source = read(outer(inner(CONTENT)))

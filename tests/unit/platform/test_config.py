@@ -165,9 +165,24 @@ def test_a_lake_brings_no_configuration(tmp_path: Path, capsys: pytest.CaptureFi
             assert "is in the lake" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", ["a = " + "[" * 50_000, "a = " + "{b=" * 50_000, "[" * 50_000])
-def test_deep_toml_is_named(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a = " + "[" * 50_000, "is not TOML"),
+        ("a = " + "{b=" * 20_000, "is not TOML"),
+        ("[" * 50_000, "is not TOML"),
+        ("[" + "a." * 2000 + "a]", "arrays or tables are nested too deeply"),
+        ("[ingest]\n" + "".join(f"k{number} = 1\n" for number in range(10_000)), "has more than 65536 characters"),
+        ("[replay]\nsettle_ms = " + "9" * 10_000, "has a number that is too long"),
+    ],
+)
+def test_a_file_that_is_too_deep_or_too_large_is_named(text: str, problem: str, tmp_path: Path) -> None:
     file = tmp_path / "deep.toml"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"deep\.toml: is not TOML"):
+    with pytest.raises(ConfigError, match=rf"deep\.toml: .*{problem}"):
         load_config(file)
+
+
+def test_a_file_without_an_end_is_not_read_to_it() -> None:
+    with pytest.raises(ConfigError, match="has more than 65536 characters"):
+        load_config(Path("/dev/zero"))
