@@ -30,6 +30,8 @@ NOT_FETCHED = (
     "brokers_rejected",
     *("fetcher_died", "partitions_not_fetched", "high_watermark_below_start", "leader_unreachable", "fetch_errors"),
 )
+#: Kinds about nodes that others could not reach. `LoggedIncident.by` has these nodes.
+UNREACHED = ("leader_unreachable", "quorum_unreachable")
 #: Kinds that keep a replica out of the in-sync set.
 LAGGING = (*ABSENT, *NOT_FETCHED, "slow_replica", "zombie_leader")
 #: Kinds that show more of the same episode, by kind: texts of a kind belong to them, too.

@@ -21,7 +21,7 @@ from highwater.pipelines.incidents.classes import INCIDENT_CLASSES, IncidentClas
 from highwater.pipelines.incidents.episodes import grouped
 from highwater.pipelines.incidents.facts import Facts
 from highwater.pipelines.incidents.incident import MINOR, LoggedIncident
-from highwater.pipelines.incidents.kind import Kind
+from highwater.pipelines.incidents.kind import UNREACHED, Kind
 from highwater.schemas.incidents import SEVERITIES
 
 #: A cause that is over for longer has no effect: a replica that catches up stays in the ISR.
@@ -82,7 +82,8 @@ def can_cause(cause: LoggedIncident, effect: LoggedIncident, replicas: Replicas 
     if cause.is_cluster_wide:
         return True
     if effect.by:
-        return not set(cause.broker_ids).isdisjoint(effect.by)
+        met = {*cause.broker_ids, *(cause.by if cause.kind in UNREACHED else ())}
+        return not met.isdisjoint(effect.by)
     if cause.partitions and effect.partitions:
         return bool(cause.partitions & effect.partitions)
     if set(cause.broker_ids) & set(effect.broker_ids):

@@ -50,6 +50,8 @@ _CONTINUES_US = 10_000_000
 _CUT_US = 10_000_000
 #: Longest silence of a node that seldom writes that can be a freeze, microseconds.
 _FROZEN_MAX_US = 120_000_000
+#: A voter that is gone is replaced as controller at most this long before it is fenced as a broker, microseconds.
+_FENCED_US = 10_000_000
 #: Brokers that stop within this of each other and do not come back stop together, microseconds.
 _TOGETHER_US = 120_000_000
 
@@ -490,8 +492,10 @@ class BrokerTimelines:
         registered = [row["time"] for row in self._evidence.lifecycle if _is_registered(row, of_node, span.time_us)]
         backs = [each.back_us for each in self._missed[of_node] if each.back_us is not None]
         since_us = max([0, *registered, *(back for back in backs if back <= span.time_us)])
-        if span.reason != "fenced":  # KRaft elects controllers without sessions of brokers.
-            shown += [witness for witness in self._replaced[of_node] if since_us < witness.time_us <= span.time_us]
+        if span.reason == "fenced":  # The peers of a KRaft voter elect another one sooner than its session ends.
+            since_us = max(since_us, span.time_us - _FENCED_US)
+        replaced = [witness for witness in self._replaced[of_node] if since_us < witness.time_us <= span.time_us]
+        shown += [each._replace(source="peers") if span.reason == "fenced" else each for each in replaced]
         by = min([since, *(witness.time_us for witness in shown)])
         if after is not None:
             by = max(by, after)

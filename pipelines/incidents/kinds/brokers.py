@@ -355,6 +355,12 @@ def _paused(facts: Facts, broker: Node, start_us: int, end_us: int) -> tuple[str
     )
 
 
+def _removal(away: Away) -> Witness | None:
+    """Return the first line with which a controller removed a broker. None if there is no such line."""
+    removed = [witness for witness in away.state.shown if witness.source == "controller" and witness.text]
+    return min(removed, key=lambda witness: witness.time_us, default=None)
+
+
 def _noticed(away: Away) -> str:
     """Return a sentence about the controller that removed a broker from the cluster. Empty if none did."""
     verbs = {"broker_fenced": "fenced it", "broker_failed": "removed it from the cluster"}
@@ -398,7 +404,7 @@ _SESSION_US = 9_000_000
     meaning="A broker could not send heartbeats to the active controller, which fences it for that.",
     source="kafka.server.BrokerLifecycleManager, KIP-631",
     signatures=(_NO_HEARTBEAT,),
-    causes=preceding("broker_fenced"),
+    causes=(*preceding("broker_fenced"), "leader_unreachable"),
 )
 def heartbeats_not_sent(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield failed heartbeats: one incident per broker for those with short gaps, with the nodes it could not reach."""
@@ -461,7 +467,7 @@ def broker_fenced(facts: Facts) -> Iterable[LoggedIncident]:
         if away.state.reason not in _REMOVED or not facts.brokers.has_lived(away):
             continue
         (cluster_id, broker_id), up = away.node, away.up_us
-        removed = away.state.witness("controller")
+        removed = _removal(away)
         time_us = away.start_us if removed is None else removed.time_us
         did, why = _REMOVED[away.state.reason]
         back = (
@@ -574,7 +580,7 @@ def _gone(facts: Facts, group: Sequence[Away]) -> LoggedIncident:
     ups = [away.up_us or away.boot_us for away in group]
     up = None if None in ups else max(each for each in ups if each is not None)
     was, they, their = ("was", "it", "Its") if len(group) == 1 else ("were", "they", "Their")
-    found = [removed for away in group if (removed := away.state.witness("controller")) is not None]
+    found = [removed for away in group if (removed := _removal(away)) is not None]
     did = _REMOVED.get(group[0].state.reason, ("", ""))[0].format("it" if len(group) == 1 else "them")
     noticed = f" The controller {did} at {clock(found[0].time_us)}." if found and did else ""
     lines = facts.brokers.last_line(group[0])

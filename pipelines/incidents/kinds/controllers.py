@@ -29,6 +29,7 @@ from highwater.pipelines.incidents.words import (
     when,
 )
 from highwater.pipelines.timelines.controller import Away, ControllerEvidence, ControllerState, controller_states
+from highwater.pipelines.timelines.missed import CLOCKS_US
 
 _RETRY = Signature(
     "controlled_shutdown_retried",
@@ -245,7 +246,7 @@ def quorum_lost(facts: Facts) -> Iterable[LoggedIncident]:
     "more within ten minutes of each other are one incident, except changes as controllers stop or die.",
     source="kafka.controller.KafkaController.elect; org.apache.kafka.controller.QuorumController.claim and renounce",
     signatures=(_MAJORITY_LOST,),
-    causes=(*ABSENT, *preceding("controller_changed", UNDECIDED)),
+    causes=("controller_slow", *ABSENT, *preceding("controller_changed", UNDECIDED)),
 )
 def controller_changed(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield changes from one controller to another. Changes while the quorum had no majority are left out."""
@@ -503,7 +504,7 @@ def _voter(facts: Facts, cluster_id: str, node_id: int) -> str:
     meaning="The active controller of KRaft resigned more than once within minutes.",
     source="org.apache.kafka.controller.QuorumController.renounce",
     signatures=(_RENOUNCED, _WAITED),
-    causes=(*ABSENT, *preceding("controller_renounced", UNDECIDED)),
+    causes=("controller_slow", *ABSENT, *preceding("controller_renounced", UNDECIDED)),
 )
 def controller_renounced(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield resignations of controllers: one incident for those within ten minutes of each other.
@@ -549,7 +550,7 @@ def controller_renounced(facts: Facts) -> Iterable[LoggedIncident]:
     meaning="Nodes got no connection to a node of the KRaft quorum.",
     source="org.apache.kafka.clients.NetworkClient.processDisconnection, of RaftManager and the channel to controllers",
     signatures=(QUORUM_UNREACHABLE,),
-    causes=ABSENT,
+    causes=(*ABSENT, "leader_unreachable"),
     yields_to=SHOWN_BY["quorum_unreachable"],
 )
 def quorum_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
@@ -587,6 +588,8 @@ def _unreachable(facts: Facts, episode: Episode) -> LoggedIncident:
         ),
         figures={"attempts": episode.lines, "peers": len(peers)},
         weight=lasted_us / 1e6,
+        # Fetchers and the channel to the quorum notice one absence, in any order.
+        cause_by_us=max(episode.start_us + CLOCKS_US, episode.end_us),
         by=tuple(peers),
     )
 

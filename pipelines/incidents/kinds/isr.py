@@ -55,7 +55,7 @@ _ERROR_CODE = re.compile(r"rejected the request with (?P<error>\w+)\.")
 @kind(
     meaning="A replica was taken out of in-sync sets, and came back or did not.",
     source="kafka.cluster.Partition.maybeShrinkIsr: replica.lag.time.max.ms; the controller when a broker is fenced",
-    causes=LAGGING,
+    causes=("controller_slow", "heartbeats_not_sent", *LAGGING),
 )
 def isr_shrunk(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield replicas that left the ISR. If one leaves and rejoins several partitions together, that is one incident."""

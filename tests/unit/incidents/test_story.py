@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from highwater.pipelines.incidents.candidates import Candidates
 from highwater.pipelines.incidents.facts import Facts
 from highwater.pipelines.incidents.incident import CRITICAL, INFO, MAJOR, MINOR, LoggedIncident, Severity
+from highwater.pipelines.incidents.kinds import KINDS
 from highwater.pipelines.incidents.story import by_harm, can_cause, linked, roots, without_excluded
 
 S = 1_000_000
@@ -27,6 +28,25 @@ def test_a_cause_comes_first_and_shares_a_subject() -> None:
     assert not can_cause(died, incident("shrunk", 95, 99, broker_ids=(2,), by=(2,))), "long after"
     assert not can_cause(died, incident("shrunk", 16, 40, broker_ids=(2,), by=(3,))), "another broker is its origin"
     assert not can_cause(died, replace(incident("shrunk", 16, 40, by=(2,)), cluster_id="other"))
+
+
+@pytest.mark.parametrize("kind", ["leader_unreachable", "quorum_unreachable"])
+def test_peers_that_cannot_reach_a_node_show_the_absence_of_that_node(kind: str) -> None:
+    unreached = incident(kind, 10, 30, broker_ids=(2, 3), by=(1,))
+    shrunk = incident("isr_shrunk", 16, 40, broker_ids=(1,), by=(1,))
+    assert can_cause(unreached, shrunk)
+    assert can_cause(unreached, replace(shrunk, by=(3,))), "a follower that fetches nothing"
+    assert not can_cause(unreached, replace(shrunk, by=(4,)))
+    assert not can_cause(replace(unreached, kind="heartbeats_not_sent"), shrunk), "its peers lived"
+
+
+@pytest.mark.parametrize(("start", "end"), [(10.5, 20), (12, 30), (8, 30)])
+def test_one_node_that_fetchers_and_the_quorum_miss_is_one_root(start: float, end: float) -> None:
+    quorum = incident("quorum_unreachable", start, end, by=(1,), cause_by_us=int(end * S))
+    fetchers = incident("leader_unreachable", 10, 20, broker_ids=(2,), by=(1,))
+    causes = {kind.name: kind.causes for kind in KINDS}
+    assert linked([quorum, fetchers], causes)[0].caused_by == fetchers.incident_id
+    assert linked([replace(quorum, by=(3,)), fetchers], causes)[0].caused_by is None
 
 
 def test_the_cause_is_what_is_under_way_and_began_last() -> None:

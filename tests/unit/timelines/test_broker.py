@@ -251,6 +251,15 @@ def test_a_change_of_the_quorum_dates_no_fencing() -> None:
     ]
 
 
+def test_a_controller_that_is_replaced_shortly_before_it_is_fenced_was_gone_since_then() -> None:
+    elected = [control(second, "controller_elected", subject, by=subject) for second, subject in ((10, 2), (38, 3))]
+    events = [*elected, control(45, "broker_fenced", by=3)]
+    (silent,) = BrokerTimelines(Evidence(controller_events=events)).aways
+    assert (silent.start_us, silent.state.reason) == (38_000_000, "fenced")
+    noticed, replaced = silent.state.witness("controller"), silent.state.witness("peers")
+    assert (noticed and noticed.time_us, replaced and replaced.time_us) == (45_000_000, 38_000_000)
+
+
 def test_a_granted_shutdown_is_an_orderly_end_of_a_broker_without_lines() -> None:
     events = [control(30, "controlled_shutdown"), control(33, "broker_fenced"), control(40, "broker_registered")]
     (death,) = BrokerTimelines(Evidence(controller_events=events)).deaths
