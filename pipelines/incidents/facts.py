@@ -317,7 +317,7 @@ class Facts:
 
 def corrected(facts: Facts) -> Facts:
     """Return facts with times corrected for brokers whose clocks are wrong."""
-    offsets = clock_offsets(facts.lifecycle, facts.controller_events)
+    offsets = clock_offsets(facts.lifecycle, facts.controller_events, facts.failovers)
     if not offsets:
         return facts
     changes: dict[str, Any] = {"clock_offsets": offsets}

@@ -123,7 +123,7 @@ GROUNDS: Mapping[str, Ground] = {
     ),
     "clock_skewed": Ground(
         "One window of `gold.clock_bounds` that excludes a difference of a second; or two registrations that the "
-        "controller sees with the same offset.",
+        "controller sees with the same offset; or two elections, ten seconds apart, that leaders start with it.",
         "Other brokers: whose clock it is. Registrations: the offset, by which the broker's times are corrected.",
         "Lines without a known order.",
     ),

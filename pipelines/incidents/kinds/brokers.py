@@ -404,7 +404,7 @@ _SESSION_US = 9_000_000
     meaning="A broker could not send heartbeats to the active controller, which fences it for that.",
     source="kafka.server.BrokerLifecycleManager, KIP-631",
     signatures=(_NO_HEARTBEAT,),
-    causes=(*preceding("broker_fenced"), "leader_unreachable"),
+    causes=preceding("broker_fenced"),
 )
 def heartbeats_not_sent(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield failed heartbeats: one incident per broker for those with short gaps, with the nodes it could not reach."""
@@ -596,7 +596,8 @@ def _gone(facts: Facts, group: Sequence[Away]) -> LoggedIncident:
         cluster_id=cluster_id,
         start_us=start,
         end_us=up,
-        earliest_us=group[0].state.after_us,
+        # Without a line of the node before, it may have been gone for some time.
+        earliest_us=group[0].state.after_us or 0,
         broker_ids=tuple(ids),
         sentence=(
             f"{sentence(name)} {was} gone {span(start, up)}.{noticed} {shown}: no line shows whether {they} died."

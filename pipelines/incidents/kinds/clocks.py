@@ -42,16 +42,26 @@ def clock_skewed(facts: Facts) -> Iterable[LoggedIncident]:
 def _corrected(facts: Facts, cluster_id: str, broker_id: int, offset_us: int) -> LoggedIncident:
     """Return the incident of a broker whose times are corrected by `offset_us`: how far its clock is ahead, us."""
     rows = facts.life((cluster_id, broker_id), "registered")
+    elections = [
+        row["elected_time"]
+        for row in facts.failovers
+        if row["cluster_id"] == cluster_id
+        and broker_id in (row["new_leader"], row["elected_clock"])
+        and None not in (row["elected_time"], row["taken_up_time"])
+        and row["new_leader"] != row["elected_clock"]
+    ]
+    times = sorted([*elections, *(row["time"] for row in rows)])
+    shown = number(len(elections), "election") if elections else number(len(rows), "registration")
     direction = "ahead of" if offset_us > 0 else "behind"
     return LoggedIncident(
         severity=MINOR,
         cluster_id=cluster_id,
-        start_us=rows[0]["time"],
-        end_us=rows[-1]["time"],
+        start_us=times[0],
+        end_us=times[-1],
         broker_ids=(broker_id,),
         sentence=(
             f"The clock of broker {broker_id} was {lasting(abs(offset_us))} {direction} the controller's, as "
-            f"{number(len(rows), 'registration')} show. Its times are corrected by that here, not in its lines."
+            f"{shown} show. Its times are corrected by that here, not in its lines."
         ),
         advice=_ADVICE.format(broker_id),
         figures={"ahead_s": offset_us / 1e6},

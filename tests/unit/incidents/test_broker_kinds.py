@@ -197,6 +197,8 @@ def test_the_line_of_the_controller_is_enough(name: str, kind: str, last: list[A
     (gone,) = detected(kind, controller_events=[controller(110, name, 2)], last_lines=last)
     assert (gone.broker_ids, gone.start_us, gone.end_us) == ((2,), 110 * S, None)
     assert shown in gone.sentence
+    if kind == "logs_end_early":
+        assert gone.earliest_us == (95 * S if last else 0), "it may be gone since its last line"
     assert not detected("broker_fenced" if kind == "logs_end_early" else "logs_end_early", last_lines=last)
     back = controller(130, "broker_unfenced" if name == "broker_fenced" else "broker_registered", 2)
     (gone,) = detected(kind, controller_events=[controller(110, name, 2), back], last_lines=last)

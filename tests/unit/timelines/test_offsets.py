@@ -48,8 +48,48 @@ def test_a_clock_is_right_unless_registrations_agree(own: list[int], seen: list[
     assert not clock_offsets([_own(time * S) for time in own], [_seen(time * S) for time in seen])
 
 
+def _elected(time: float, leader: int, controller: int, delay: float, ahead: dict[int, float]) -> dict[str, Any]:
+    """Return an election, as the clocks of leader and controller show it."""
+    at = {"elected_time": time + ahead.get(controller, 0), "taken_up_time": time + delay + ahead.get(leader, 0)}
+    in_us = {name: int(second * S) for name, second in at.items()}
+    return {"cluster_id": "c", "new_leader": leader, "elected_clock": controller} | in_us
+
+
+@given(
+    ahead=st.sampled_from([7200, 37, 5, -5, -7200]),
+    off=st.integers(1, 3),
+    delays=st.lists(st.floats(0, 0.4), min_size=12, max_size=12),
+)
+def test_elections_far_apart_show_whose_clock_is_off(ahead: int, off: int, delays: list[float]) -> None:
+    pairs = [(leader, controller) for leader in (1, 2, 3) for controller in (1, 2, 3) if leader != controller]
+    rows = [
+        _elected(100 * number + 30 * round_, leader, controller, delays[2 * number + round_], {off: ahead})
+        for number, (leader, controller) in enumerate(pairs)
+        for round_ in (0, 1)
+    ]
+    found = clock_offsets([], [], rows)
+    assert found.keys() == {("c", off)}
+    assert abs(found["c", off] - ahead * S) <= S // 2
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(10, 2, 1, 5), (10.2, 2, 1, 5)],
+        [(10, 2, 1, 5), (60, 2, 1, 0.1)],
+        [(10, 2, 1, 5), (60, 2, 1, 9)],
+        [(10, 1, 1, 5), (60, 1, 1, 5)],
+    ],
+    ids=["one delay", "prompt once", "different delays", "one clock"],
+)
+def test_late_leaders_show_no_offset(rows: list[tuple[float, int, int, float]]) -> None:
+    assert not clock_offsets([], [], [_elected(*row, {}) for row in rows])
+
+
 def test_a_time_is_on_the_clock_beside_it() -> None:
     row = {"cluster_id": "c", "left_time": 50, "left_clock": 2, "back_time": 60, "back_clock": 1, "topic": "t"}
     of_broker = {"cluster_id": "c", "broker_id": 2, "first_time": 50, "last_time": None}
     corrected = on_one_clock([row, of_broker], {NODE: 37})
     assert corrected == [row | {"left_time": 13}, of_broker | {"first_time": 13}]
+    failover = {"cluster_id": "c", "elected_time": 60, "elected_clock": 1, "new_leader": 2, "taken_up_time": 50}
+    assert on_one_clock([failover], {NODE: 37}) == [failover | {"taken_up_time": 13}]
