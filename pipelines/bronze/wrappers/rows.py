@@ -103,8 +103,9 @@ class Rows(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
 
 
 def documents(lines: Sequence[bytes]) -> Iterator[Step]:
-    """Yield steps that extract records from JSON."""
-    return _steps(_json_shapes(lines), lines)
+    """Yield steps for the JSON that lines are. Of the cuts of a document, the ones that keep a source come first."""
+    shapes = {step: shape_named(step.name) for step in _steps(_json_shapes(lines), lines)}
+    yield from sorted(shapes, key=lambda step: shapes[step].document is not None and not shapes[step].by)
 
 
 def tables(lines: Sequence[bytes]) -> Iterator[Step]:

@@ -277,6 +277,7 @@ SHAPES: dict[str, tuple[Callable[[Written], str], Callable[[Sequence[Entry]], st
     "html-cells": (KAFKA, by_line("<tr><td>{n}</td><td>{line}</td></tr>"), 1),
     "testcontainers": (KAFKA, by_line("15:33:21.101 [docker-java-stream--{n}] INFO tc.kafka - STDOUT: {line}"), 1),
     "loki-api": (KAFKA, loki, 3),
+    "loki-api-indented": (KAFKA, lambda entries: json.dumps(json.loads(loki(entries)), indent=2), 3),
     "ansible": (KAFKA, ansible, 1),
     "vector": (KAFKA, vector, 3),
     "gcloud-yaml": (KAFKA, gcloud, 3),
