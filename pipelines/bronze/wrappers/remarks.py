@@ -16,6 +16,8 @@ from highwater.pipelines.bronze.wrappers.terminals import without_colours
 from highwater.pipelines.kafka.raw_record import CONTINUATION, FOREIGN, NO_LAYOUT
 
 _STACK_FRAME = re.compile(rb"\s+(?:at [\w.$/<>@-]+\(|\.\.\. \d+ (?:more|common))")
+#: The first line of a stack trace whose exception prints no package, such as ZooKeeper's `EndOfStreamException`.
+_EXCEPTION = re.compile(rb"[A-Za-z_$][\w$]*(?:Exception|Error|Throwable)(?::|$)")
 #: A word and a sign, without what damage leaves.
 _WORDS = re.compile(rb"(?=.*[A-Za-z]{2})(?=.*[^\w\s]|.*\w \w)[^\x00-\x06\x08\x0e-\x1a]+")
 #: Lines of other streams of a file.
@@ -42,7 +44,7 @@ def _program_of_line(line: bytes) -> str | None:
 
 def is_text_of_others(line: bytes) -> bool:
     """Return True if a line outside of records shows nothing of Kafka: no name, prefix, time or stack trace."""
-    if line[:1] in (b"\t", b" ") or is_continued(line):
+    if line[:1] in (b"\t", b" ") or is_continued(line) or _EXCEPTION.match(line):
         return False
     return time_shape(line) is None and not names_kafka(line)
 

@@ -14,6 +14,7 @@ from textwrap import TextWrapper
 
 import pytest
 
+from highwater.pipelines.bronze.wrappers.remarks import is_text_of_others
 from tests.reading import read_folder
 from tests.renderings import Written, by_pattern
 from tests.unit.bronze.test_literals import javascript, ruby
@@ -391,6 +392,14 @@ def test_what_other_programs_print_changes_no_record(remark: str, tmp_path: Path
     of_others = [one for one in found.records if one.message and one.message in remark]
     assert of_others
     assert {(one.problem or "").partition(".")[0] for one in of_others} == {"foreign"}
+
+
+@pytest.mark.parametrize(
+    "text", ["EndOfStreamException: server closed socket", "OutOfMemoryError", "A$RefusedException: no"]
+)
+def test_an_exception_without_a_package_begins_a_stack_trace(text: str) -> None:
+    assert not is_text_of_others(text.encode())
+    assert is_text_of_others(b"Error: no such container")
 
 
 @pytest.mark.parametrize("form", ["^C{}", "`{}`  ", "> {}", "* {}", "\u2022 {}"])
