@@ -74,6 +74,7 @@ class LoggedIncident:
     waited_us: int = 0
     cause_by_us: int | None = None  #: Latest begin of a cause. None: its start, or as `waited_us` allows.
     earliest_us: int | None = None  #: earliest instant at which it can have begun; None: as `start_us`
+    lag_us: int | None = None  #: Longest time from the end of a cause to this. None: as for most kinds.
     unseen_us: int = 0  #: It may have lasted this much longer than its lines show, microseconds.
     is_cluster_wide: bool = False  #: it can cause what any broker and partition of its cluster meets
     caused_by: str | None = None  #: the incident that brought it about; `pipelines.incidents.story` fills it

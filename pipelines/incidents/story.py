@@ -77,7 +77,8 @@ def can_cause(cause: LoggedIncident, effect: LoggedIncident, replicas: Replicas 
     latest_us = effect.start_us + max(effect.waited_us, SLACK_US)
     if begun_us > (latest_us if effect.cause_by_us is None else effect.cause_by_us):
         return False
-    if cause.end_us is not None and effect.start_us > cause.end_us + max(LAG_US, cause.unseen_us):
+    lag_us = LAG_US if effect.lag_us is None else effect.lag_us
+    if cause.end_us is not None and effect.start_us > cause.end_us + max(lag_us, cause.unseen_us):
         return False
     if cause.is_cluster_wide:
         return True

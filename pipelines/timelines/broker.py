@@ -40,6 +40,11 @@ _SILENT_SHARE = 0.8
 _NOTICED_US = 5_000_000
 #: Time after a silence that is looked at, and the least of it that shows how steadily a broker writes, microseconds.
 _AFTER_US, _AFTER_MIN_US = 10_000_000, 3_000_000
+#: A session ends this long after the last sign of its node at least, if its timeout is unknown, microseconds: two
+#: thirds of zookeeper.session.timeout.ms up to 2.4.
+_SESSION_US = 4_000_000
+#: Others elect a controller this long after the last sign of the one before at least, microseconds.
+_ELECTION_US = 1_000_000
 #: Clocks of a log and of the program that watches its process differ by this at most, microseconds.
 _EXIT_US = 2_000_000
 #: Seconds with a line, of the ten up to the last line, of a node that writes steadily.
@@ -128,6 +133,12 @@ class Away(NamedTuple):
     up_us: int | None  #: Up again. None if no line shows it.
     has_lines: bool  #: The node has lines of its own here.
     loads: str = ""  #: As `Process.loads`, of the next process.
+    is_again: bool = False  #: The next process ended, too, before it was up.
+
+    @property
+    def until_us(self) -> int | None:
+        """Return the end, microseconds: the node was up, or a process began that ended as well. None if unknown."""
+        return self.boot_us if self.up_us is None and self.is_again else self.up_us
 
     @property
     def start_us(self) -> int:
@@ -267,6 +278,7 @@ class BrokerTimelines:
         shown = [witness for span in noticed for witness in span.shown]
         exits = [row for row in self._evidence.exits if node(row) == of_node and last - _EXIT_US <= row["time"] <= boot]
         shown += [_exit(row) for row in exits[:1]]
+        shown += [witness for witness in self._replaced[of_node] if last < witness.time_us <= boot]
         losses = self._evidence.losses.get(of_node, ())
         peers = first_missed(losses, [witness.time_us for witness in shown], last, boot)
         shown += [] if peers is None or peers.place is None else [peers]
@@ -275,11 +287,11 @@ class BrokerTimelines:
         by = min([*bounds, last + SILENCE_US]) if after.is_exact else min(bounds)
         if process.has_halted(last):
             reason = "halted"
-        elif after.loads == "clean":
+        elif after.loads == "clean" and process.has_run:
             reason = "shutdown"
         else:
             own = self._evidence.own_lines.get(of_node)
-            is_shown = own is None or not own.is_excerpt or after.loads or exits
+            is_shown = own is None or not own.is_excerpt or after.loads == "unclean" or exits
             reason = "died" if is_shown else "ended"
         return [*states, BrokerState("down", last, by, reason, tuple(shown))]
 
@@ -338,13 +350,28 @@ class BrokerTimelines:
 
     def _gap_of(self, of_node: Node, span: Missed) -> Row | None:
         """Return the silence of a node in which `span` begins. None if there is none."""
+        is_session = span.reason == "session_expired"
         for row in self._silences[of_node]:
-            late = _NOTICED_US if span.reason == "session_expired" else 0
-            if not row["is_boot"] and row["start_time"] < span.time_us <= row["end_time"] + late:
+            if is_session and not is_steady(row) and self._expires_with_others(span):
+                continue
+            late = _NOTICED_US if is_session else 0
+            silent_us = (self._silent_us(span) or _SESSION_US) - CLOCKS_US
+            if not row["is_boot"] and row["start_time"] + max(silent_us, 0) < span.time_us <= row["end_time"] + late:
                 is_back = span.back_us is None or row["end_time"] <= span.back_us + _NOTICED_US
                 if is_back:
                     return row
         return None
+
+    def _expires_with_others(self, span: Missed) -> bool:
+        """Return True if sessions of other nodes expired at that time: ZooKeeper was away, and no node froze."""
+        return any(
+            other.reason == span.reason
+            and other.node[0] == span.node[0]
+            and other.node != span.node
+            and abs(other.time_us - span.time_us) <= _NOTICED_US
+            for spans in self._missed.values()
+            for other in spans
+        )
 
     def _is_within(self, row: Row, process: Process, until: int | None, after: Process | None) -> bool:
         start, end = row["start_time"], row["end_time"]
@@ -383,8 +410,11 @@ class BrokerTimelines:
         return is_steady(row) or (end - start <= _FROZEN_MAX_US and not is_cut_off)
 
     def _replaced_in(self, of_node: Node, row: Row) -> list[Witness]:
+        silent_us = max(self._evidence.silent_us("replaced", of_node[0]), _ELECTION_US)
         return [
-            witness for witness in self._replaced[of_node] if row["start_time"] < witness.time_us <= row["end_time"]
+            witness
+            for witness in self._replaced[of_node]
+            if row["start_time"] + silent_us <= witness.time_us <= row["end_time"]
         ]
 
     def _unanswered_in(self, of_node: Node, row: Row) -> list[Witness]:
@@ -539,8 +569,10 @@ class BrokerTimelines:
         before = states[number - 1] if number else None
         stopping = state if state.state == "stopping" else before if before and before.state == "stopping" else None
         boot = up = None
+        is_again = False
         for each in later:
             if each.state == "down" or (each.state == "silent" and up is None and state.state == "silent"):
+                is_again = each.state == "down"
                 break
             if each.state == "starting" and boot is None:
                 boot = each.by_us
@@ -549,7 +581,7 @@ class BrokerTimelines:
                 break
         begun = [process for process in self._processes.get(of_node, ()) if process.begin_us == boot]
         loads = begun[0].loads if begun and boot is not None else ""
-        return Away(of_node, state, stopping, boot, up, of_node in self._processes, loads)
+        return Away(of_node, state, stopping, boot, up, of_node in self._processes, loads, is_again)
 
     def has_lived(self, away: Away) -> bool:
         """Return True if the process wrote lines after other nodes missed it, or after its session had expired."""

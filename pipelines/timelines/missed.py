@@ -65,7 +65,7 @@ def removals(
     stops: dict[Node, Row] = {}
     believed: dict[Node, int | None] = {}
     found = []
-    ends = _ends_of_terms(controller_events)
+    ends = _ends_of_terms(controller_events, terms)
     for row in controller_events:
         if row["event"] in ("controller_elected", "controller_resigned"):
             is_elected = row["event"] == "controller_elected"
@@ -92,13 +92,20 @@ def removals(
     return found + [_removal(row, broker, None) for out in (lost, stops) for broker, row in out.items()]
 
 
-def _ends_of_terms(controller_events: Rows) -> Mapping[Node, Sequence[int]]:
-    """Return by node when it resigned as controller, or learned of another one."""
+def _ends_of_terms(
+    controller_events: Rows, terms: Mapping[str, Sequence[ControllerTerm]]
+) -> Mapping[Node, Sequence[int]]:
+    """Return by node when it resigned as controller, learned of another one, or was replaced before it learned."""
     ends: dict[Node, list[int]] = defaultdict(list)
     for row in controller_events:
         is_another = row["event"] == "controller_elected" and row["subject_broker_id"] not in (None, row["broker_id"])
         if is_another or row["event"] == "controller_resigned":
             ends[node(row)].append(row["time"])
+    for cluster_id, of_cluster in terms.items():
+        for before, after in pairwise(of_cluster):
+            of_node = ends[cluster_id, before.controller]
+            if before.controller != after.controller and any(time > after.elected_us for time in of_node):
+                of_node.append(after.elected_us)
     return ends
 
 

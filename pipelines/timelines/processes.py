@@ -53,6 +53,11 @@ class Process:
         """Return when the node was up. None if no line shows it."""
         return None if self.started is None else int(self.started["time"])
 
+    @property
+    def has_run(self) -> bool:
+        """Return True if the process opened its logs. Until then, the marker of an earlier clean shutdown stays."""
+        return self.begin_us is None or self.started is not None or bool(self.loads)
+
     def has_halted(self, end_us: int) -> bool:
         """Return True if the process logged shortly before `end_us` why it halts."""
         return self.fatal is not None and bool(end_us - _FATAL_US <= self.fatal["time"])

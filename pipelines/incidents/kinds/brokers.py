@@ -12,7 +12,17 @@ from highwater.pipelines.incidents.incident import INFO, MAJOR, MINOR, LoggedInc
 from highwater.pipelines.incidents.kind import FAILED, SHOWN_BY, Signature, kind, preceding
 from highwater.pipelines.incidents.kinds.failures import TORN
 from highwater.pipelines.incidents.witnesses import SESSION_EXPIRED, losses
-from highwater.pipelines.incidents.words import clock, lasting, listed, number, numbered, sentence, shortened, span
+from highwater.pipelines.incidents.words import (
+    clock,
+    lasting,
+    listed,
+    number,
+    numbered,
+    sentence,
+    shortened,
+    span,
+    when,
+)
 from highwater.pipelines.timelines.broker import Away
 from highwater.pipelines.timelines.missed import Witness
 from highwater.pipelines.timelines.processes import BOOT_US
@@ -32,6 +42,8 @@ _SERIES_US = 600_000_000
 _LOOP_US = 30_000_000
 #: A node that is gone again within this of being back comes and goes, microseconds.
 _GONE_AGAIN_US = 600_000_000
+#: Sessions that end within this of each other have the cause in common, microseconds.
+_EXPIRE_TOGETHER_US = 5_000_000
 #: Deaths of one node that make a crash loop.
 _LOOP_MIN = 3
 #: Ends by SIGKILL; 137 is 128 and 9.
@@ -114,7 +126,7 @@ def _died(facts: Facts, away: Away) -> LoggedIncident:
         severity=MAJOR,
         cluster_id=cluster_id,
         start_us=away.start_us,
-        end_us=up,
+        end_us=away.until_us,
         earliest_us=state.after_us,
         broker_ids=(broker_id,),
         sentence=f"{sentence(name)} died {begun} {_ended(away)}.{seen} {back}{recovered}.{shown}{torn}",
@@ -709,6 +721,8 @@ def _restarts_with(group: list[Away], away: Away) -> bool:
 def _stopped(facts: Facts, away: Away) -> LoggedIncident:
     (cluster_id, broker_id), start, up = away.node, away.start_us, away.up_us
     back = "no line shows that it started again"
+    if away.boot_us is not None:
+        back = f"it started again at {clock(away.boot_us)}, and no line shows that it came up"
     if up is not None:
         back = f"it was up again at {clock(up)}, after {_stop_lasted(away)}"
     name = sentence(facts.named(cluster_id, [broker_id]))
@@ -720,9 +734,10 @@ def _stopped(facts: Facts, away: Away) -> LoggedIncident:
         severity=INFO,
         cluster_id=cluster_id,
         start_us=start,
-        end_us=up,
+        end_us=away.until_us,
         broker_ids=(broker_id,),
         sentence=began,
+        lag_us=0,
         figures={} if up is None else {"away_s": (up - start) / 1e6},
         places=_stop_places([away]),
         weight=0.0 if up is None else (up - start) / 1e6,
@@ -752,6 +767,7 @@ def _restarted(facts: Facts, group: Sequence[Away]) -> LoggedIncident:
         figures={"nodes": len(group), "away_s": max(((away.up_us or 0) - away.start_us) / 1e6 for away in group)},
         places=_stop_places(group),
         weight=(up - start) / 1e6,
+        lag_us=0,
     )
 
 
@@ -768,41 +784,81 @@ def _stop_places(stops: Iterable[Away]) -> tuple[Place, ...]:
 )
 def session_expired(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield incidents of expired sessions, from the broker's own lines. The broker then loses its leaderships."""
-    for away in facts.brokers.aways:
-        expired = away.state.witness("session")
-        if away.state.reason != "session_expired" or expired is None:
-            continue
-        (cluster_id, broker_id), up = away.node, away.up_us
-        paused, advice = _paused(facts, away.node, away.state.after_us or away.start_us, expired.time_us)
-        again = "no line shows that it registered again"
-        if up is not None:
-            again = f"it registered again after {lasting(up - expired.time_us)}"
-        noticed = f"Broker {broker_id} noticed at {clock(expired.time_us)} that its ZooKeeper session had expired"
-        if away.start_us < expired.time_us:
-            noticed = (
-                f"The ZooKeeper session of broker {broker_id} had expired by {clock(away.start_us)}, as lines of the "
-                f"controller show; the broker noticed at {clock(expired.time_us)}"
-            )
-        yield LoggedIncident(
-            severity=MAJOR,
-            cluster_id=cluster_id,
-            start_us=away.start_us,
-            # Without the line about its registration, later lines show that it is not gone.
-            end_us=up if up is not None or not facts.brokers.has_lived(away) else expired.time_us,
-            earliest_us=away.state.after_us,
-            broker_ids=(broker_id,),
-            sentence=(
-                f"{noticed}; {again}. Until then it may have acted as leader of partitions that others led.{paused}"
-            ),
-            advice=advice,
-            unexplained=(
-                ""
-                if paused
-                else "Look at what kept it from ZooKeeper for longer than zookeeper.session.timeout.ms: a long garbage "
-                "collection, the network, ZooKeeper itself."
-            ),
-            places=_places([away]),
-            weight=50.0,
-            by=(broker_id,),
-            subject=str(expired.time_us),
+    expired = [(away, witness) for away in facts.brokers.aways if (witness := _session_end(away)) is not None]
+    for group in grouped(expired, _expires_with):
+        yield _session_lost(facts, *group[0]) if len(group) == 1 else _sessions_lost(facts, group)
+
+
+def _session_end(away: Away) -> Witness | None:
+    return away.state.witness("session") if away.state.reason == "session_expired" else None
+
+
+def _expires_with(group: list[tuple[Away, Witness]], each: tuple[Away, Witness]) -> bool:
+    (first, noticed), (away, witness) = group[0], each
+    is_soon = abs(witness.time_us - noticed.time_us) <= _EXPIRE_TOGETHER_US
+    return is_soon and away.node[0] == first.node[0] and away.node not in {other.node for other, _ in group}
+
+
+def _sessions_lost(facts: Facts, group: Sequence[tuple[Away, Witness]]) -> LoggedIncident:
+    """Return one incident of brokers whose sessions ended together."""
+    aways = [away for away, _ in group]
+    cluster_id, start = aways[0].node[0], min(away.start_us for away in aways)
+    ids = sorted(away.node[1] for away in aways)
+    noticed = [witness.time_us for _, witness in group]
+    ups = [away.up_us for away in aways if away.up_us is not None]
+    is_back = len(ups) == len(aways)
+    again = f"all had registered again at {clock(max(ups))}" if is_back else "no line shows that all registered again"
+    return LoggedIncident(
+        severity=MAJOR,
+        cluster_id=cluster_id,
+        start_us=start,
+        end_us=max(ups) if is_back else max(noticed) if all(map(facts.brokers.has_lived, aways)) else None,
+        earliest_us=min((away.state.after_us for away in aways if away.state.after_us is not None), default=None),
+        broker_ids=tuple(ids),
+        sentence=(
+            f"The ZooKeeper sessions of {facts.named(cluster_id, ids)} expired together: they noticed "
+            f"{when(min(noticed), max(noticed))}; {again}. Until then each may have acted as leader of partitions that "
+            "others led."
+        ),
+        unexplained="Look at ZooKeeper, and at the network to it: sessions of several brokers ended at one time.",
+        places=_places(aways),
+        weight=50.0 * len(group),
+        by=tuple(ids),
+        subject=str(min(noticed)),
+    )
+
+
+def _session_lost(facts: Facts, away: Away, expired: Witness) -> LoggedIncident:
+    """Return the incident of one broker."""
+    (cluster_id, broker_id), up = away.node, away.up_us
+    paused, advice = _paused(facts, away.node, away.state.after_us or away.start_us, expired.time_us)
+    again = "no line shows that it registered again"
+    if up is not None:
+        again = f"it registered again after {lasting(up - expired.time_us)}"
+    noticed = f"Broker {broker_id} noticed at {clock(expired.time_us)} that its ZooKeeper session had expired"
+    if away.start_us < expired.time_us:
+        noticed = (
+            f"The ZooKeeper session of broker {broker_id} had expired by {clock(away.start_us)}, as lines of the "
+            f"controller show; the broker noticed at {clock(expired.time_us)}"
         )
+    return LoggedIncident(
+        severity=MAJOR,
+        cluster_id=cluster_id,
+        start_us=away.start_us,
+        # Without the line about its registration, later lines show that it is not gone.
+        end_us=up if up is not None or not facts.brokers.has_lived(away) else expired.time_us,
+        earliest_us=away.state.after_us,
+        broker_ids=(broker_id,),
+        sentence=(f"{noticed}; {again}. Until then it may have acted as leader of partitions that others led.{paused}"),
+        advice=advice,
+        unexplained=(
+            ""
+            if paused
+            else "Look at what kept it from ZooKeeper for longer than zookeeper.session.timeout.ms: a long garbage "
+            "collection, the network, ZooKeeper itself."
+        ),
+        places=_places([away]),
+        weight=50.0,
+        by=(broker_id,),
+        subject=str(expired.time_us),
+    )

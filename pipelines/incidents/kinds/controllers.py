@@ -57,7 +57,7 @@ _RENOUNCED = Signature(
     r"\[[^\]]*\] (?:Renouncing the leadership (?:at|due to) .*|.*\bRenouncing leadership and reverting to .*)",
     "org.apache.kafka.controller.QuorumController.handleEventException, QuorumMetaLogListener.handleLeaderChange",
     ("WARN", "ERROR", "INFO"),
-    gap_s=600,
+    gap_s=1,
 )
 _WAITED = Signature(
     "controller_event_failed",
@@ -136,7 +136,7 @@ _REASON_US = 30_000_000
 def _away(facts: Facts) -> list[Away]:
     """Return when nodes could not act: they were dead, shut down or frozen."""
     away = [Away(death.node, death.last_us, death.boot_us, "died") for death in facts.brokers.deaths]
-    away += [Away(stop.node, stop.start_us, stop.up_us, "shutdown") for stop in facts.brokers.stops]
+    away += [Away(stop.node, stop.start_us, stop.until_us, "shutdown") for stop in facts.brokers.stops]
     froze = (each for each in facts.brokers.aways if each.state.reason == "froze")
     return [*away, *(Away(each.node, each.start_us, each.up_us, "froze") for each in froze)]
 
@@ -336,7 +336,12 @@ def _series(facts: Facts) -> Iterable[list[_Change]]:
         else:
             by_cluster[change.cluster_id].append(change)
     for changes in by_cluster.values():
-        yield from grouped(changes, lambda series, change: change.start_us - series[-1].start_us <= _SERIES_US)
+        yield from grouped(changes, _continues)
+
+
+def _continues(series: list[_Change], change: _Change) -> bool:
+    """Return True if a change belongs to a series: nothing else changed the controller since."""
+    return change.before == series[-1].after and change.start_us - series[-1].start_us <= _SERIES_US
 
 
 def _changes(facts: Facts) -> Iterable[_Change]:
@@ -400,7 +405,9 @@ def _changed_repeatedly(facts: Facts, series: list[_Change]) -> LoggedIncident:
         longest = max(slow, key=lambda row: int(row["key"]))
         count = sum(row["line_count"] for row in slow)
         beside = f" Controllers logged {times(count)}, such as: {shortened(longest['message'])}"
-    without = f" No controller was active for {lasting(max(gaps))} at most each time." if max(gaps) >= 1_000 else ""
+    is_exact = all(_is_end_exact(facts, change) for change in series)
+    how_long = f"{lasting(max(gaps))} at most each time" if is_exact else f"at least {lasting(max(gaps))} once"
+    without = f" No controller was active for {how_long}." if max(gaps) >= 1_000 else ""
     return LoggedIncident(
         severity=MAJOR,
         cluster_id=cluster_id,
@@ -512,8 +519,16 @@ def controller_renounced(facts: Facts) -> Iterable[LoggedIncident]:
     Resignations at a shutdown and in repeated changes of the controller are left out.
     """
     repeated = [series for series in _series(facts) if len(series) >= _SERIES_MIN]
-    for row in before_shutdown(facts, facts.remarked(_RENOUNCED)):
-        episode = Episode([row])
+    rows = [
+        row
+        for row in before_shutdown(facts, facts.remarked(_RENOUNCED))
+        if not any(
+            stop.node == node(row) and stop.start_us <= row["first_time"] <= (stop.until_us or row["first_time"])
+            for stop in facts.brokers.stops
+        )
+    ]
+    for episode in episodes(rows, "broker_id", within_s=600):
+        first, last = episode.rows[0], episode.rows[-1]
         if episode.lines < 2 or any(
             series[0].cluster_id == episode.cluster_id
             and series[0].start_us <= episode.end_us
@@ -524,18 +539,18 @@ def controller_renounced(facts: Facts) -> Iterable[LoggedIncident]:
         waits = [
             int(match[1])
             for other in facts.remarked(_WAITED)
-            if other["broker_id"] == row["broker_id"]
+            if other["broker_id"] == first["broker_id"]
             and other["first_time"] <= episode.end_us + 1_000_000
             and other["last_time"] >= episode.start_us - 1_000_000
             for match in _US.finditer(other["message"])
         ]
         waited_us = max(waits, default=0)
-        epochs = [match[1] for text in (row["message"], row["last_message"]) if (match := _EPOCH.search(text))]
+        epochs = [match[1] for text in (first["message"], last["last_message"]) if (match := _EPOCH.search(text))]
         of_epochs = f" (epochs {epochs[0]} to {epochs[-1]})" if len(set(epochs)) > 1 else ""
         waited = f" A write to the metadata log had waited for {lasting(waited_us)}." if waited_us else ""
         yield episode.incident(
             MAJOR,
-            f"The active controller (node {row['broker_id']}) resigned {times(episode.lines)} "
+            f"The active controller (node {first['broker_id']}) resigned {times(episode.lines)} "
             f"{span(episode.start_us, episode.end_us)}{of_epochs}.{waited}",
             advice=(
                 "Look at the disk and the network between the controllers: the leader of the quorum lost its majority "
@@ -556,7 +571,11 @@ def controller_renounced(facts: Facts) -> Iterable[LoggedIncident]:
 def quorum_unreachable(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield voters that were out of reach: one incident per node and long time. Short times are merged over nodes."""
     brief: list[Row] = []
-    rows = [row for row in before_shutdown(facts, facts.remarked(QUORUM_UNREACHABLE)) if row["key"]]
+    rows = [
+        row
+        for row in before_shutdown(facts, facts.remarked(QUORUM_UNREACHABLE))
+        if row["key"] and row["key"] != str(row["broker_id"])
+    ]
     for episode in episodes(rows, "key", within_s=15):
         if episode.end_us - episode.start_us >= _LONG_US:
             yield _unreachable(facts, episode)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from highwater.pipelines.incidents.advice import is_open
 from highwater.pipelines.incidents.episodes import Episode, episodes, grouped
 from highwater.pipelines.incidents.facts import Facts, Row, place
-from highwater.pipelines.incidents.incident import CRITICAL, MINOR, LoggedIncident, Place
+from highwater.pipelines.incidents.incident import CRITICAL, MINOR, LoggedIncident, Place, Remedy
 from highwater.pipelines.incidents.kind import ABSENT, Signature, kind
 from highwater.pipelines.incidents.kinds.controllers import MIGRATION_COPIED
 from highwater.pipelines.incidents.words import brokers, clock, listed_some, number, sentence, shortened, span
@@ -36,6 +37,14 @@ _HALTED = Signature(
     "kafka.controller.TopicDeletionManager.markTopicIneligibleForDeletion, resumeDeletions",
     ("INFO",),
     gap_s=1800,
+)
+_DELETED = Signature(
+    "topic_deletion_completed",
+    ("TopicDeletionManager",),
+    r"(?:\[[^\]]*\]:? ?)?Deletion of topic (?P<key>\S+) successfully completed",
+    "kafka.controller.TopicDeletionManager.completeDeleteTopic",
+    ("INFO",),
+    gap_s=1,
 )
 _WHY = re.compile(r"(?m)^(?>.*?Halted deletion of topics ).+ due to (?P<why>.*)")
 #: Fewer topics at once are an ordinary deletion.
@@ -182,21 +191,35 @@ def _is_created_together(group: list[Row], row: Row) -> bool:
 @kind(
     meaning="The deletion of topics waits: a replica is off line, or a reassignment is under way.",
     source="kafka.controller.TopicDeletionManager, ZooKeeper",
-    signatures=(_HALTED,),
+    signatures=(_HALTED, _DELETED),
     causes=ABSENT,
 )
 def topic_deletion_waits(facts: Facts) -> Iterable[LoggedIncident]:
     """Yield deletions of topics that wait: what a controller logged as the wait began, once per topic and reason."""
+    completed = facts.remarked(_DELETED)
     for row in facts.remarked(_HALTED):
         why = _WHY.search(row["message"])
         if why is None:
             continue
         episode = Episode([row])
+        names, start = row["key"].split(","), episode.start_us
+        ends = [
+            [
+                other["first_time"]
+                for other in completed
+                if (other["cluster_id"], other["key"]) == (row["cluster_id"], name) and other["first_time"] >= start
+            ]
+            for name in names
+        ]
+        end = max(map(min, ends)) if all(ends) else None
+        waits = f"waits since {clock(start)}" if end is None else f"waited {span(start, end)}"
         yield episode.incident(
             MINOR,
-            f"The deletion of {row['key'].replace(',', ', ')} waits since {clock(episode.start_us)}: "
-            f"{shortened(why['why'].strip())}.",
-            end_us=None,
-            advice="Bring that replica back, or let the reassignment end: the controller continues by itself then.",
+            f"The deletion of {', '.join(names)} {waits}: {shortened(why['why'].strip())}.",
+            end_us=end,
+            advice=Remedy(
+                "Bring that replica back, or let the reassignment end: the controller continues by itself then.",
+                is_open,
+            ),
             figures={"lines": episode.lines},
         )

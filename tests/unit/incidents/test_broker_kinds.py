@@ -338,3 +338,42 @@ def test_unsent_heartbeats_are_measured_by_the_session_timeout(timeout: str | No
     (incident,) = detected("heartbeats_not_sent", **rows)
     session_s = int(timeout) // 1000 if timeout is not None and timeout.isdigit() else 9
     assert (incident.severity, incident.earliest_us) == (severity, 100 * S - session_s * S // 2)
+
+
+def remark(signature: Any, first: float, broker_id: int = 2, key: str = "", message: str = "") -> dict[str, Any]:
+    row = {"cluster_id": "c", "broker_id": broker_id, "signature": signature, "key": key, "partitions": []}
+    times = {"first_time": int(first * S), "last_time": int(first * S), "line_count": 1}
+    return row | times | {"message": message, "last_message": message, "file_id": "f", "byte_offset": int(first)}
+
+
+def test_sessions_that_expire_together_are_one_incident() -> None:
+    rows = [event(100 + node, "zookeeper_expired", node) for node in (1, 2)]
+    rows += [event(104, "registered", node) for node in (1, 2)]
+    (lost,) = detected("session_expired", lifecycle=sorted(rows, key=lambda row: row["time"]))
+    assert lost.broker_ids == (1, 2)
+    assert "brokers 1 and 2 expired together" in lost.sentence
+    assert lost.end_us == 104 * S
+
+
+@pytest.mark.parametrize(("deleted", "words"), [([], "waits since"), ([130.0], "waited from")])
+def test_a_deletion_waits_until_it_completes(deleted: list[float], words: str) -> None:
+    text = "[Topic Deletion Manager 3] Halted deletion of topics carts due to offline replicas"
+    rows = [remark("topic_deletion_halted", 100, 3, "carts", text)]
+    rows += [remark("topic_deletion_completed", second, 3, "carts") for second in deleted]
+    (waits,) = detected("topic_deletion_waits", remarks=rows)
+    assert words in waits.sentence
+    assert waits.end_us == (int(deleted[0] * S) if deleted else None)
+
+
+@pytest.mark.parametrize(("stops", "count"), [(None, 1), (150, 0)])
+def test_a_controller_that_shuts_down_did_not_resign(stops: int | None, count: int) -> None:
+    text = "[QuorumController id=2] Renouncing the leadership at oldEpoch 5 due to a metadata log event."
+    rows = [remark("controller_renounced", second, 2, message=text) for second in (100, 152)]
+    life = [] if stops is None else [event(stops, "shutting_down", 2), event(160, "shut_down", 2)]
+    life += [] if stops is None else [event(180, "starting", 2), event(185, "started", 2)]
+    assert len(detected("controller_renounced", remarks=rows, lifecycle=life)) == count
+
+
+def test_a_node_that_starts_does_not_miss_itself() -> None:
+    rows = [remark("quorum_unreachable", 300 + 12 * step, 2, "2") for step in range(3)]
+    assert detected("quorum_unreachable", remarks=rows) == []

@@ -330,3 +330,53 @@ def test_what_a_controller_fences_as_it_is_replaced_is_not_committed(
         controller_events=[elected, control(40, "broker_fenced", by=1), control(second, event, 3, by=1)],
     )
     assert ("silent" in [state[0] for state in found]) == is_committed
+
+
+def test_what_a_controller_that_is_cut_off_fences_is_not_committed() -> None:
+    events = [
+        control(5, "controller_elected", 1, by=1),
+        control(40, "broker_fenced", by=1),
+        control(40.5, "controller_elected", 3, by=3),
+        control(60, "broker_fenced", by=3),
+        # Only then it learns of the one that replaced it.
+        control(70, "controller_resigned", 1, by=1),
+    ]
+    found = states(own_lines={}, last_lines=[last(500, broker_id=1)], controller_events=events)
+    assert [(state, by) for state, _, by, _ in found] == [("unknown", None), ("silent", 60)]
+
+
+@pytest.mark.parametrize(("begin", "is_frozen"), [(39, False), (36, False), (33, True)])
+def test_a_silence_shorter_than_the_session_is_no_reason_for_its_end(begin: float, is_frozen: bool) -> None:
+    found = states(
+        silences=[gap(begin, 41)],
+        silent_us=lambda reason, cluster_id: 6 * S,
+        controller_events=[control(5, "controller_elected", 1, by=1), control(40, "broker_fenced", by=1)],
+    )
+    assert ("froze" in [reason for *_, reason in found]) == is_frozen
+
+
+@pytest.mark.parametrize("others", [(), (1, 3)])
+def test_sessions_that_expire_together_show_no_freeze(others: tuple[int, ...]) -> None:
+    expired = [life(40 + node / 10, "zookeeper_expired") | {"broker_id": node} for node in (2, *others)]
+    found = states(silences=[gap(30, 40)], lifecycle=expired)
+    assert [reason for *_, reason in found if reason != "logs_begin"] == (
+        ["session_expired"] if others else ["froze", "returned"]
+    )
+
+
+@pytest.mark.parametrize(("loads", "reason"), [([], "died"), (["log_loading"], "shutdown")])
+def test_the_marker_of_a_clean_shutdown_is_of_the_last_process_that_opened_its_logs(
+    loads: list[str], reason: str
+) -> None:
+    clean = "Skipping recovery of 9 logs since clean shutdown file was found"
+    rows = [
+        *(life(100, "shutting_down"), life(104, "shut_down"), life(121, "starting")),
+        *(life(122, event, clean) for event in loads),
+        *(*BOOT, life(155, "log_loading", clean)),
+    ]
+    silences = [gap(104, 120, is_boot=True), gap(130, 150, is_boot=True)]
+    evidence = Evidence(
+        own_lines=own(0, 500), last_lines=[last(500)], ends={"c": 500 * S}, lifecycle=rows, silences=silences
+    )
+    stopped, ended = BrokerTimelines(evidence).aways
+    assert (stopped.until_us, ended.state.reason, ended.until_us) == (120 * S, reason, 160 * S)
