@@ -84,7 +84,7 @@ def build_facts(
         contexts: configurations and versions of brokers.
         events: (cluster, event of `EVENTS`), without events of single partitions.
         modes: (cluster, mode) that brokers log at start.
-        registrations: result of `registration_rows`.
+        registrations: result of `collect_registration_rows`.
     """
     cluster_wide: dict[str, list[EventRow]] = defaultdict(list)
     of_topics: dict[tuple[str, str], list[EventRow]] = defaultdict(list)

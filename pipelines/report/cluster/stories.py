@@ -1,6 +1,6 @@
 """Stories of single requests: what a request waited for and which broker answered when, with the lines as evidence.
 
-Rows are table rows. Times are microseconds. All functions are pure except `fetches_near`, which queries a lake.
+Rows are table rows. Times are microseconds. All functions are pure except `read_fetches_near`, which queries a lake.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StoryRows:
 
     operations: Rows = ()  #: rows of ``gold.delayed_operations``, the worst first
     requests: Rows = ()  #: their rows of silver
-    fetches: Rows = ()  #: as `fetches_near` gives them
+    fetches: Rows = ()  #: as `read_fetches_near` gives them
     texts: Mapping[tuple[str, int], str] = field(default_factory=dict)  #: of lines, by file and offset
     paths: Mapping[str, str] = field(default_factory=dict)  #: of files
 
