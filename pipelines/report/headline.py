@@ -15,6 +15,8 @@ from highwater.pipelines.base.plain import count, number, offsets
 from highwater.pipelines.incidents.classes import IncidentClass
 from highwater.pipelines.incidents.incident import UNEXPLAINED, releases_of
 from highwater.pipelines.incidents.kinds.findings import LOSS_RULES
+from highwater.pipelines.incidents.kinds.logged import OF_MESSAGES, also_logged
+from highwater.pipelines.incidents.words import numbered, partitions
 from highwater.pipelines.report.classes import WORDS, VerdictClass, derive_verdict_class
 from highwater.pipelines.report.correctness import count_rule_states
 from highwater.pipelines.report.happened import (
@@ -204,6 +206,11 @@ def _describe_action(finding: Finding, known_bug: str | None) -> str:
 def _describe_chain(report: Report, chain: Chain) -> Headline:
     head = chain.head
     what = shorten(_add_date(take_sentence(head.sentence), head.start_time), EFFECT_WORDS)
+    if head.kind in (*OF_MESSAGES, also_logged.name) and " logged " not in what:
+        # The first sentence is the meaning of a text, which names no place.
+        places = [partitions(head.topic_partitions)] if head.topic_partitions else []
+        places += [numbered("broker", head.broker_ids)] if head.broker_ids else []
+        what = f"{what.removesuffix('.')} ({', '.join(places)})." if places else what
     is_unknown = head.sentence.endswith(UNEXPLAINED)
     behind = chain.because[-1].sentence if chain.because else "" if is_unknown else rest_of(head.sentence)
     cause = shorten(take_sentence(behind.removesuffix(UNEXPLAINED).strip()), CAUSE_WORDS) or sentence_case(NO_CAUSE)

@@ -31,3 +31,11 @@ def test_no_replica_is_asked_for_records_that_were_never_written() -> None:
     assert found.amount == "1 acknowledged batch"
     assert found.subject == "orders-3 (offset 1216)"
     assert found.action == "No replica has the records. Send them again: highwater trace finding f1"
+
+
+def test_the_meaning_of_a_text_has_its_places() -> None:
+    text = "Segments could not be copied. Broker 2 logged 20 times."
+    failed = sample.incident("remote_copy_failed", sentence=text, broker_ids=(2,), topic_partitions=("a-0", "b-1"))
+    found = add_headline(sample.report(incidents=(failed,))).headline
+    assert found is not None
+    assert found.amount == "Segments could not be copied (partitions a-0 and b-1, broker 2)."
