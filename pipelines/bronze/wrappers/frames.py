@@ -311,6 +311,8 @@ def _is_service(items: Sequence[str]) -> bool:
 def _suffix(pattern: str, texts: Sequence[bytes], continued: Sequence[bytes]) -> str:
     """Return the common end of lines: one that continuation lines share, or that closes an opened bracket."""
     ends = [text.rstrip(b"\r") for text in texts if text.strip()]
+    if not ends:
+        return ""
     opened = re.search(r"(?<![^\w\s%])[^\w\s%]*+\Z", pattern)
     closer = "".join(_CLOSER[sign] for sign in reversed(opened[0]) if sign in _CLOSER) if opened else ""
     if (
@@ -320,7 +322,7 @@ def _suffix(pattern: str, texts: Sequence[bytes], continued: Sequence[bytes]) ->
     ):
         return closer
     common = _common_signs([text[::-1] for text in ends])[::-1]
-    if ends and all(text.startswith(b"{") for text in ends):
+    if all(text.startswith(b"{") for text in ends):
         return common.rpartition("}")[2].replace("%", "%%")
     if sum(map(is_continued, ends)) < 3:
         return ""
