@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from statistics import median_low
 from typing import Any
 
@@ -69,6 +70,8 @@ def _find_offsets_of_elections(failovers: Rows) -> dict[Node, int]:
     found = {}
     for cluster_id, delays in seen.items():
         reference = _find_reference(delays)
+        if reference is None:
+            continue
         for broker_id in sorted({each for pair in delays for each in pair} - reference):
             sure, offsets = False, []
             for (leader, controller), of_pair in delays.items():
@@ -82,19 +85,29 @@ def _find_offsets_of_elections(failovers: Rows) -> dict[Node, int]:
     return found
 
 
-def _find_reference(delays: Mapping[tuple[int, int], Sequence[tuple[int, int]]]) -> set[int]:
-    """Return the largest group of brokers whose clocks agree. Of equal groups, return that of the busiest controller.
+def _find_reference(delays: Mapping[tuple[int, int], Sequence[tuple[int, int]]]) -> set[int] | None:
+    """Return the largest group of brokers whose clocks agree. None if two groups have this size.
+
+    Two clocks agree if an election between them has no delay, or if both have one delay to a third clock.
 
     Args:
         delays: times and delays of elections, by leader and controller.
     """
+    least = {pair: min(delay_us for _, delay_us in of_pair) for pair, of_pair in delays.items()}
+    prompt = [
+        set(pair) for pair, of_pair in delays.items() if min(abs(delay_us) for _, delay_us in of_pair) <= CLOCKS_US
+    ]
+    alike = [
+        set(pair) ^ set(other)
+        for pair, other in combinations(least, 2)
+        if (pair[0] == other[0] or pair[1] == other[1]) and abs(least[pair] - least[other]) <= CLOCKS_US
+    ]
     groups = [{broker_id} for broker_id in {each for pair in delays for each in pair}]
-    for pair, of_pair in delays.items():
-        if min(abs(delay_us) for _, delay_us in of_pair) <= CLOCKS_US:
-            joined = [group for group in groups if group & set(pair)]
-            groups = [group for group in groups if group not in joined] + [set().union(*joined)]
-    decided = Counter(controller for (_, controller), of_pair in delays.items() for _ in of_pair)
-    return max(groups, key=lambda group: (len(group), sum(decided[each] for each in group), -min(group)))
+    for agreed in [*prompt, *alike]:
+        joined = [group for group in groups if group & agreed]
+        groups = [group for group in groups if group not in joined] + [set().union(*joined)]
+    groups.sort(key=len)
+    return groups[-1] if len(groups) == 1 or len(groups[-2]) < len(groups[-1]) else None
 
 
 def on_one_clock(rows: Iterable[Row], offsets: Mapping[Node, int]) -> list[Row]:

@@ -52,6 +52,8 @@ def _corrected(facts: Facts, cluster_id: str, broker_id: int, offset_us: int) ->
     ]
     times = sorted([*elections, *(row["time"] for row in rows)])
     shown = number(len(elections), "election") if elections else number(len(rows), "registration")
+    shown += " shows" if shown.startswith("1 ") else " show"
+    whose = "the other brokers' clocks" if elections else "the controller's"
     direction = "ahead of" if offset_us > 0 else "behind"
     return LoggedIncident(
         severity=MINOR,
@@ -60,8 +62,8 @@ def _corrected(facts: Facts, cluster_id: str, broker_id: int, offset_us: int) ->
         end_us=times[-1],
         broker_ids=(broker_id,),
         sentence=(
-            f"The clock of broker {broker_id} was {lasting(abs(offset_us))} {direction} the controller's, as "
-            f"{shown} show. Its times are corrected by that here, not in its lines."
+            f"The clock of broker {broker_id} was {lasting(abs(offset_us))} {direction} {whose}, as "
+            f"{shown}. Its times are corrected by that here, not in its lines."
         ),
         advice=_ADVICE.format(broker_id),
         figures={"ahead_s": offset_us / 1e6},

@@ -72,6 +72,15 @@ def test_elections_far_apart_show_whose_clock_is_off(ahead: int, off: int, delay
     assert abs(found["c", off] - ahead * S) <= S // 2
 
 
+@pytest.mark.parametrize(("leaders", "is_found"), [((2,), False), ((2, 3), True)])
+def test_one_of_two_clocks_is_never_blamed(leaders: tuple[int, ...], is_found: bool) -> None:
+    """Two leaders that agree with each other show that the clock of their controller is off."""
+    rows = [_elected(100 * leader, leader, 1, 0.1, {1: 3600}) for leader in leaders]
+    found = clock_offsets([], [], rows)
+    assert found.keys() == ({("c", 1)} if is_found else set())
+    assert all(abs(offset_us - 3600 * S) <= S // 2 for offset_us in found.values())
+
+
 @pytest.mark.parametrize(
     "rows",
     [
